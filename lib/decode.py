@@ -1,0 +1,170 @@
+"""復号: 確率を出すモデルから、文を一つ選ぶ。貪欲法、標本抽出、ビームサーチ。
+
+B バッチ  V 語彙  R 選ぶ行の数
+
+どのモデルも step(tokens, state) → (logits, state) として使う。state はテンソル（先頭の軸が B）、
+その組・列・辞書を入れ子にしたもの。整数や None はバッチによらない値として、そのまま通す。
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lib.text import BOS, EOS
+
+State = object
+Step = Callable[[Tensor, State], tuple[Tensor, State]]
+
+
+def select(state: State, rows: Int[Tensor, "R"]) -> State:
+    """状態の行を選び直す。終わった文を外すときと、ビームを並べ替えるときに使う。"""
+    if isinstance(state, Tensor):
+        return state.index_select(0, rows)
+    if isinstance(state, dict):
+        return {key: select(value, rows) for key, value in state.items()}
+    if isinstance(state, tuple | list):
+        return type(state)(select(value, rows) for value in state)
+    return state
+
+
+def _generate(
+    step: Step, state: State, max_len: Sequence[int], choose: Callable, bos: int, eos: int
+) -> list[list[int]]:
+    """choose(logits) が選ぶトークンを足していく。終わった文は、すぐにバッチから外す。"""
+    if not max_len or min(max_len) < 1:
+        raise ValueError(f"上限は文ごとに 1 以上が必要です。受け取った値: {list(max_len)}")
+    sentences: list[list[int]] = [[] for _ in max_len]
+    alive, tokens = list(range(len(max_len))), torch.full((len(max_len),), bos)
+    while alive:
+        logits, state = step(tokens, state)
+        tokens = choose(logits)
+        for i, token in zip(alive, tokens.tolist(), strict=True):
+            sentences[i].append(token)
+        going = [sentences[i][-1] != eos and len(sentences[i]) < max_len[i] for i in alive]
+        rows = torch.tensor(going).nonzero()[:, 0]
+        alive = [i for i, goes_on in zip(alive, going, strict=True) if goes_on]
+        tokens, state = tokens[rows], select(state, rows)
+    return sentences
+
+
+def greedy(
+    step: Step, state: State, max_len: Sequence[int], *, bos: int = BOS, eos: int = EOS
+) -> list[list[int]]:
+    """貪欲法。一歩ごとに、最も確率の高いトークンを選ぶ。
+
+    max_len は文ごとのトークン数の上限（</s> を含む）。返す列に <s> はなく、</s> は出たときだけ
+    最後に付く。
+    式: eq-greedy  出典: sutskever2014sequence, 3.2 節
+    """
+    return _generate(step, state, max_len, lambda logits: logits.argmax(dim=-1), bos, eos)
+
+
+def sample(
+    step: Step,
+    state: State,
+    max_len: Sequence[int],
+    generator: torch.Generator,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    bos: int = BOS,
+    eos: int = EOS,
+) -> list[list[int]]:
+    """確率に従ってトークンを引く。温度・top-k・top-p で、確率の低いトークンを減らせる。
+
+    式: eq-temperature  出典: holtzman2020curious
+    """
+
+    def choose(logits: Tensor) -> Tensor:
+        probs = shape_logits(logits, temperature, top_k, top_p).softmax(dim=-1)
+        return torch.multinomial(probs, 1, generator=generator)[:, 0]
+
+    return _generate(step, state, max_len, choose, bos, eos)
+
+
+def shape_logits(
+    logits: Float[Tensor, "B V"],
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+) -> Float[Tensor, "B V"]:
+    """温度で割り、上位 top_k 個、または確率の和が top_p に届くまでの上位だけを残す（他は −∞）。
+
+    式: eq-temperature, eq-top-p  出典: holtzman2020curious
+    """
+    if temperature <= 0 or (top_k is not None and top_k < 1) or not 0 < top_p <= 1:
+        raise ValueError(
+            "温度は正、top_k は 1 以上、top_p は 0 より大きく 1 以下が必要です: "
+            f"{temperature}, {top_k}, {top_p}"
+        )
+    logits = logits / temperature
+    ordered, order = logits.sort(dim=-1, descending=True)
+    before = ordered.softmax(dim=-1).cumsum(dim=-1) - ordered.softmax(dim=-1)
+    cut = before >= top_p  # 自分より上だけで top_p に届いている
+    if top_k is not None:
+        cut[:, top_k:] = True
+    return logits.masked_fill(cut.scatter(-1, order, cut), -torch.inf)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """ビームの中の一つの候補。tokens に <s> は入らない。"""
+
+    tokens: tuple[int, ...]
+    log_prob: float
+
+    def score(self, alpha: float) -> float:
+        """長さで割り引いた対数確率。alpha が 0 なら対数確率そのもの。
+
+        式: eq-length-penalty  出典: vaswani2017attention, 6.1 節
+        """
+        return self.log_prob / ((5 + len(self.tokens)) / 6) ** alpha
+
+
+def beam_search(
+    step: Step,
+    state: State,
+    max_len: int,
+    *,
+    width: int,
+    alpha: float = 0.0,
+    bos: int = BOS,
+    eos: int = EOS,
+    trace: list | None = None,
+) -> list[Hypothesis]:
+    """ビームサーチ。一つの文（B = 1）について、候補をスコアの高い順に返す。
+
+    一歩ごとに、続きの全候補から対数確率の高い width 個を残す。</s> で終わった候補はそこで止まり、
+    枠を一つ使ったままになる。trace には一歩ごとに、残した候補の列が加わる。
+    式: eq-beam  出典: sutskever2014sequence, 3.2 節
+    """
+    if width < 1 or max_len < 1:
+        raise ValueError(f"幅と上限は 1 以上が必要です。受け取った値: {width}, {max_len}")
+    live, done = [Hypothesis((), 0.0)], []
+    tokens = torch.tensor([bos])
+    while live:
+        logits, state = step(tokens, state)
+        so_far = torch.tensor([h.log_prob for h in live], dtype=logits.dtype)
+        total = (logits.log_softmax(dim=-1) + so_far[:, None]).flatten()
+        best = total.topk(min(width - len(done), len(total)))
+        rows, words = best.indices // logits.shape[-1], best.indices % logits.shape[-1]
+        grown = [
+            Hypothesis((*live[row].tokens, word), value)
+            for row, word, value in zip(
+                *map(Tensor.tolist, (rows, words, best.values)), strict=True
+            )
+            if value > -math.inf
+        ]
+        ends = [h.tokens[-1] == eos or len(h.tokens) == max_len for h in grown]
+        done += [h for h, end in zip(grown, ends, strict=True) if end]
+        live = [h for h, end in zip(grown, ends, strict=True) if not end]
+        keep = torch.tensor([i for i, end in enumerate(ends) if not end], dtype=torch.long)
+        tokens, state = words[keep], select(state, rows[keep])
+        if trace is not None:
+            trace.append(grown)
+    return sorted(done, key=lambda h: h.score(alpha), reverse=True)

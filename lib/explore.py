@@ -1,0 +1,112 @@
+"""動かせる図と、代替テキスト付きの図、本文へ渡す数。
+
+本を組むとき（環境変数 BOOK_STATIC があるとき）は Python なしで動く HTML に、
+ノートブックでは ipywidgets（7.7.1 と 8）のスライダーになる。使う側のコードは同じ。
+"""
+
+import base64
+import io
+import itertools
+import json
+import os
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+import matplotlib.pyplot as plt
+from IPython.display import display
+from PIL import Image
+
+FRAMES = 60  # 一つの図に入れる絵の枚数の上限
+SHARPNESS = 1.6  # 画面の 1 ピクセルあたりに描く点の数（一辺）
+
+
+def _show(png: str, width: int, alt: str, page: str) -> None:
+    """PNG と代替テキストを表示する。本を組むときは HTML の page も加える。"""
+    data = {"image/png": png, "text/plain": alt}
+    data |= {"text/html": page} if os.environ.get("BOOK_STATIC") else {}
+    display(data, raw=True, metadata={"image/png": {"width": width}})
+
+
+def _png(fig: Any, dpi: float, colors: int = 256) -> tuple[str, int]:
+    """図（または軸）を閉じて、base64 の PNG と、画面での幅（ピクセル）にする。"""
+    raw, small = io.BytesIO(), io.BytesIO()
+    fig.figure.savefig(raw, format="png", dpi=dpi * SHARPNESS)
+    plt.close(fig.figure)
+    image = Image.open(raw).convert("RGB").quantize(colors)
+    image.save(small, "PNG", optimize=True)
+    return base64.b64encode(small.getvalue()).decode(), round(image.width / SHARPNESS)
+
+
+def _picture(png: str, width: int, alt: str) -> str:
+    return f'<img alt="{escape(alt)}" width="{width}" src="data:image/png;base64,{png}">'
+
+
+def figure(fig: Any, alt: str, *, dpi: float = 90) -> None:
+    """図（または軸）を表示する。alt は何が見えるかを言う文で、空なら ValueError。"""
+    if not alt.strip():
+        raise ValueError("alt には、図に何が見えるかを言う文が要りますが、空です")
+    png, width = _png(fig, dpi)
+    _show(png, width, alt, f'<div class="plot">{_picture(png, width, alt)}</div>')
+
+
+def explore(draw: Callable[..., Any], *, alt: str, dpi: float = 80, **controls: Sequence) -> None:
+    """スライダーで動かせる図を表示する。draw(名前=値, …) は図（または軸）を作って返す関数。
+
+    controls: 名前=選べる値の列。始めは各列の中央の値。alt: 何が見えるかを言う文。
+    組み合わせは 60 通りまで（本では、すべてを先に描いておく）。超えれば ValueError。
+    """
+    combinations = list(itertools.product(*controls.values()))
+    if not alt.strip() or not controls or not 0 < len(combinations) <= FRAMES:
+        got = f"alt={alt!r}、{len(combinations)} 通り"
+        raise ValueError(f"alt と、合わせて 1〜{FRAMES} 通りの値が要りますが、{got}です")
+
+    def frame(values: Sequence) -> tuple[str, int]:
+        return _png(draw(**dict(zip(controls, values, strict=True))), dpi, 64)
+
+    show = _static if os.environ.get("BOOK_STATIC") else _widgets
+    show(frame, alt, controls)
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _static(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
+    """すべてを先に描いてページに入れる。スライダーを作って動かすのは _static/explore.js。"""
+    pngs = [frame(values)[0] for values in itertools.product(*controls.values())]
+    png, width = frame([values[len(values) // 2] for values in controls.values()])
+    frames = list(dict.fromkeys([png, *pngs]))
+    texts = [[name, [_text(v) for v in values]] for name, values in controls.items()]
+    data = {"controls": texts, "index": [frames.index(p) for p in pngs], "frames": frames[1:]}
+    script = json.dumps(data).replace("<", r"\u003c")  # frames の 0 番は <img> にある
+    page = f"""<div class="explore">{_picture(png, width, alt)}
+<noscript>この図を動かすには JavaScript が必要です。</noscript>
+<script type="application/json">{script}</script></div>"""
+    _show(png, width, alt, page)
+
+
+def _widgets(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
+    """ipywidgets のスライダー。一つの場所を描き替えるので、図は積み重ならない。"""
+    import ipywidgets as widgets
+
+    picture, sliders = widgets.HTML(), []
+    for name, values in controls.items():
+        choice = {"options": [(_text(v), v) for v in values], "value": values[len(values) // 2]}
+        sliders.append(widgets.SelectionSlider(description=name, **choice))
+
+    def redraw(change: Any = None) -> None:
+        picture.value = _picture(*frame([s.value for s in sliders]), alt)
+
+    for slider in sliders:
+        slider.observe(redraw, names="value")
+    redraw()
+    display(widgets.VBox([picture, *sliders]))
+
+
+def glue(name: str, value: Any) -> None:
+    """本文の中の数として使えるように、値に名前を付ける。ノートブックでは何もしない。"""
+    if os.environ.get("BOOK_STATIC"):
+        from myst_nb import glue as store
+
+        store(name, value.item() if hasattr(value, "item") else value, display=False)

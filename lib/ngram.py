@@ -1,0 +1,281 @@
+"""n-gram 言語モデル: 数える、足す、混ぜる、割り引く、Kneser–Ney。
+
+n 次数（文脈は n-1 語）  V 予測する語の数（</s> を含み、<s> を含まない）
+
+どの平滑化も同じ形をしている。次数 n の文脈 c で、
+
+    p_n(w | c) = 直接の分(c, w) + 残り(c) × p_{n-1}(w | c の左端を落としたもの)
+
+見たことのない文脈では、直接の分が 0、残りが 1 になる。手法ごとに違うのは、この二つの決め方だけ。
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from lib.text import BOS, EOS, SPECIALS
+
+START, END = SPECIALS[BOS], SPECIALS[EOS]
+
+Sentence = Sequence[str]
+Context = tuple[str, ...]
+Counts = dict[Context, Counter]
+Level = dict[Context, tuple[dict[str, float], float]]  # 文脈 → (直接の分, 残り)
+
+
+def ngrams(sentence: Sentence, n: int) -> Iterator[tuple[Context, str]]:
+    """文を (文脈, 次の語) の列に直す。<s> は n-1 個前に置くだけで予測せず、</s> は予測する。
+
+    式: eq-markov  出典: jurafsky2026speech, 3.1 節
+    """
+    if n < 1:
+        raise ValueError(f"次数 n は 1 以上が必要です。受け取った値: {n}")
+    if START in sentence or END in sentence:
+        raise ValueError(f"文に {START} や {END} を入れないでください。受け取った文: {sentence}")
+    padded = [START] * (n - 1) + list(sentence) + [END]
+    for t in range(n - 1, len(padded)):
+        yield tuple(padded[t - n + 1 : t]), padded[t]
+
+
+def count(sentences: Iterable[Sentence], n: int) -> Counts:
+    """文脈ごとに、次に来た語の回数を数える。文が一つもなければ ValueError。
+
+    式: eq-mle  出典: jurafsky2026speech, 3.1 節
+    """
+    counts: Counts = defaultdict(Counter)
+    for sentence in sentences:
+        for context, word in ngrams(sentence, n):
+            counts[context][word] += 1
+    if not counts:
+        raise ValueError("文が一つもありません。一つ以上の文が必要です。")
+    return dict(counts)
+
+
+def continuations(counts: Counts) -> Counts:
+    """左端の語を落とした n-1 語組が、何種類の語の後に現れたかを数える。回数は見ない。
+
+    式: eq-continuation  出典: kneser1995improved, 2 節
+    """
+    shorter: Counts = defaultdict(Counter)
+    for context, followers in counts.items():
+        for word in followers:
+            shorter[context[1:]][word] += 1
+    return dict(shorter)
+
+
+@dataclass(frozen=True)
+class NgramLM:
+    """次数の高い順に並べた表 levels と、最後の残りを受け取る分布 base。base の見出しが語彙 V。"""
+
+    n: int
+    levels: tuple[Level, ...]
+    base: dict[str, float]
+
+    def prob(self, word: str, context: Sentence) -> float:
+        """p(word | context)。文脈は右端の n-1 語だけを使う。語彙にない語は ValueError。
+
+        式: eq-backoff-form  出典: chen1999empirical, 2 節
+        """
+        if word not in self.base:
+            raise ValueError(f"語彙にない語です: {word!r}。先に <unk> に置き換えてください。")
+        given, left = 0.0, 1.0
+        key = tuple(context[max(0, len(context) - self.n + 1) :])
+        for level in self.levels:
+            direct, rest = level.get(key, ({}, 1.0))
+            given += left * direct.get(word, 0.0)
+            left *= rest
+            key = key[1:]
+        return given + left * self.base[word]
+
+    def distribution(self, context: Sentence) -> dict[str, float]:
+        """次の語の分布。語彙のすべての語（</s> を含む）に確率を付ける。"""
+        return {word: self.prob(word, context) for word in self.base}
+
+    def probs(self, sentence: Sentence) -> list[float]:
+        """文の各語と </s> の確率。長さは文の語数 + 1。対数は取らないので 0 もそのまま返る。"""
+        return [self.prob(word, context) for context, word in ngrams(sentence, self.n)]
+
+
+def _tables(counts: Counts, direct, rest) -> Level:
+    """各文脈の回数を、(直接の分, 残り) に直す。"""
+    level = {}
+    for context, followers in counts.items():
+        total = sum(followers.values())
+        given = {word: direct(c, total) for word, c in followers.items()}
+        level[context] = (given, rest(len(followers), total))
+    return level
+
+
+def _vocabulary(sentences: Sequence[Sentence], words: Iterable[str] | None) -> list[str]:
+    """予測する語。words を渡さなければ、学習データに現れた語と </s>。"""
+    seen = {word for sentence in sentences for word in sentence} | {END}
+    if words is None:
+        return sorted(seen)
+    if missing := seen - set(words) - {END}:
+        raise ValueError(f"語彙にない語が学習データにあります: {sorted(missing)[:5]}")
+    return sorted(set(words) | {END})
+
+
+def _unigram(counts: Counts, words: Iterable[str]) -> dict[str, float]:
+    """文脈のない回数から、語の分布を作る。"""
+    total = sum(counts[()].values())
+    return {word: counts[()][word] / total for word in words}
+
+
+def mle(sentences: Sequence[Sentence], n: int, words: Iterable[str] | None = None) -> NgramLM:
+    """最尤推定。回数の比。見たことのない文脈ではどの語も 0（分布にならない）。
+
+    式: eq-mle  出典: jurafsky2026speech, 3.1 節
+    """
+    level = _tables(count(sentences, n), lambda c, total: c / total, lambda kinds, total: 0.0)
+    return NgramLM(n, (level,), dict.fromkeys(_vocabulary(sentences, words), 0.0))
+
+
+def add_k(
+    sentences: Sequence[Sentence], n: int, k: float, words: Iterable[str] | None = None
+) -> NgramLM:
+    """加算平滑化（k = 1 が Laplace）。すべての語の回数に k を足してから比を取る。
+
+    式: eq-add-k  出典: chen1999empirical, 2.1 節
+    """
+    if k <= 0:
+        raise ValueError(f"k は正の数が必要です。受け取った値: {k}")
+    base = _vocabulary(sentences, words)
+    mass = k * len(base)  # 一つの文脈に足される回数
+    level = _tables(
+        count(sentences, n),
+        lambda c, total: c / (total + mass),
+        lambda kinds, total: mass / (total + mass),
+    )
+    return NgramLM(n, (level,), dict.fromkeys(base, 1 / len(base)))
+
+
+def interpolate(
+    sentences: Sequence[Sentence], lambdas: Sequence[float], words: Iterable[str] | None = None
+) -> NgramLM:
+    """線形補間。lambdas は次数 n から 2 までの、その次数の最尤推定に置く割合（n = 割合の数 + 1）。
+
+    式: eq-interpolation  出典: chen1999empirical, 2.3 節
+    """
+    if bad := [x for x in lambdas if not 0 <= x <= 1]:
+        raise ValueError(f"割合は 0 以上 1 以下が必要です。受け取った値: {bad}")
+    n = len(lambdas) + 1
+    levels = tuple(
+        _tables(count(sentences, n - i), lambda c, t, x=x: x * c / t, lambda kinds, t, x=x: 1 - x)
+        for i, x in enumerate(lambdas)
+    )
+    return NgramLM(n, levels, _unigram(count(sentences, 1), _vocabulary(sentences, words)))
+
+
+def fit_lambdas(
+    sentences: Sequence[Sentence], held_out: Sequence[Sentence], n: int, steps: int = 20
+) -> list[list[float]]:
+    """EM 法で割合を決める。held_out は学習データと別の文。各回の割合の列を返す（最後が答え）。
+
+    式: eq-em-lambda  出典: chen1999empirical, 2.3 節
+    """
+    model = interpolate(sentences, [1.0] * (n - 1))
+    events = [pair for sentence in held_out for pair in ngrams(sentence, n)]
+    history = [[0.5] * (n - 1)]
+    for _ in range(steps):
+        stopped, reached = [0.0] * (n - 1), [0.0] * (n - 1)
+        for context, word in events:
+            _expected_stops(model, history[-1], context, word, stopped, reached)
+        history.append([s / r if r else 0.5 for s, r in zip(stopped, reached, strict=True)])
+    return history
+
+
+def _expected_stops(model, lambdas, context, word, stopped, reached) -> None:
+    """その語が各次数から来た確率（事後確率）を、stopped と reached に足し込む。"""
+    paths, left, orders = [], 1.0, []
+    for i, (level, x) in enumerate(zip(model.levels, lambdas, strict=True)):
+        if context[i:] in level:
+            paths.append(left * x * level[context[i:]][0].get(word, 0.0))
+            orders.append(i)
+            left *= 1 - x
+    paths.append(left * model.base.get(word, 0.0))
+    total = sum(paths)
+    for j, i in enumerate(orders):
+        if total > 0:
+            stopped[i] += paths[j] / total
+            reached[i] += sum(paths[j:]) / total
+
+
+def _discounted(counts: Counts, discount: float) -> Level:
+    """現れた語の回数から D を引き、引いた分を残りにする。"""
+    return _tables(
+        counts,
+        lambda c, total: max(c - discount, 0.0) / total,
+        lambda kinds, total: discount * kinds / total,
+    )
+
+
+def absolute_discount(
+    sentences: Sequence[Sentence],
+    n: int,
+    discount: float = 0.75,
+    words: Iterable[str] | None = None,
+) -> NgramLM:
+    """絶対割引。どの次数も普通の回数から D を引き、下の次数へ回す。
+
+    式: eq-absolute-discount  出典: chen1999empirical, 2.6 節
+    """
+    _check_discount(discount)
+    levels = tuple(_discounted(count(sentences, i), discount) for i in range(n, 1, -1))
+    return NgramLM(n, levels, _unigram(count(sentences, 1), _vocabulary(sentences, words)))
+
+
+def kneser_ney(
+    sentences: Sequence[Sentence],
+    n: int,
+    discount: float = 0.75,
+    words: Iterable[str] | None = None,
+) -> NgramLM:
+    """補間型の Kneser–Ney。最上位だけが回数を使い、下は「何種類の語の後に来たか」を使う。
+
+    式: eq-kneser-ney  出典: kneser1995improved; chen1999empirical, 2.7 節
+    """
+    _check_discount(discount)
+    counts, levels = count(sentences, n), []
+    for i in range(n, 1, -1):
+        levels.append(_discounted(counts, discount))
+        counts = continuations(count(sentences, i))
+    return NgramLM(n, tuple(levels), _unigram(counts, _vocabulary(sentences, words)))
+
+
+def _check_discount(discount: float) -> None:
+    if not 0 < discount <= 1:
+        raise ValueError(f"割引 D は 0 より大きく 1 以下が必要です。受け取った値: {discount}")
+
+
+def unseen_rate(train: Sequence[Sentence], test: Sequence[Sentence], n: int) -> float:
+    """test の n-gram のうち、train に一度も現れないものの割合（0 から 1）。
+
+    式: eq-markov  出典: jurafsky2026speech, 3.4 節
+    """
+    seen = count(train, n)
+    events = [pair for sentence in test for pair in ngrams(sentence, n)]
+    return sum(word not in seen.get(context, {}) for context, word in events) / len(events)
+
+
+def sample(
+    model: NgramLM, generator: torch.Generator, *, temperature: float = 1.0, max_len: int = 40
+) -> list[str]:
+    """一語ずつ引いて文を作る。</s> が出るか max_len 語で止まる。温度が低いほど高い確率に偏る。
+
+    式: eq-temperature  出典: jurafsky2026speech, 3.3 節
+    """
+    if temperature <= 0:
+        raise ValueError(f"温度は正の数が必要です。受け取った値: {temperature}")
+    words, sentence = list(model.base), []
+    while len(sentence) < max_len:
+        context = [START] * (model.n - 1) + sentence
+        probs = torch.tensor(list(model.distribution(context).values()), dtype=torch.float64)
+        weights = (probs / probs.max()) ** (1 / temperature)
+        word = words[torch.multinomial(weights, 1, generator=generator)]
+        if word == END:
+            break
+        sentence.append(word)
+    return sentence

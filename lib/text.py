@@ -1,0 +1,117 @@
+"""トークンと番号: 語彙、特別な記号、詰めもの、バッチ。
+
+B バッチ  T 長さ  S 原文の長さ
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
+
+Example = tuple[list[int], list[int]]  # (原文の番号, 訳文の番号)
+
+
+@dataclass(frozen=True)
+class Vocab:
+    """語と番号の対応。先頭の四つは特別な記号（詰めもの、文の始まり、文の終わり、未知語）。"""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def build(cls, sentences: Iterable[Sequence[str]], min_count: int = 1) -> "Vocab":
+        """文の集まりから語彙を作る。min_count 回より少ない語は入れない。多い順、同数なら文字順。"""
+        counts = Counter(word for sentence in sentences for word in sentence)
+        if clash := counts.keys() & set(SPECIALS):
+            raise ValueError(f"文に特別な記号を入れないでください。受け取った記号: {sorted(clash)}")
+        kept = [w for w, c in sorted(counts.items(), key=lambda x: (-x[1], x[0])) if c >= min_count]
+        if not kept:
+            raise ValueError(f"{min_count} 回以上現れる語が一つもありません。")
+        return cls((*SPECIALS, *kept))
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def id(self, word: str) -> int:
+        """語の番号。語彙にない語は UNK の番号。"""
+        return self._index.get(word, UNK)
+
+    def encode(
+        self,
+        tokens: Sequence[str],
+        *,
+        bos: bool = False,
+        eos: bool = False,
+        unknown: str = "replace",
+    ) -> list[int]:
+        """語の列を番号の列に直す。空の列や、unknown="error" での未知語は ValueError。"""
+        if unknown not in ("replace", "error"):
+            raise ValueError(f'unknown は "replace" か "error" です。受け取った値: {unknown!r}')
+        if len(tokens) == 0:
+            raise ValueError("空の列は番号に直せません。一語以上が必要です。")
+        missing = [word for word in tokens if word not in self._index]
+        if missing and unknown == "error":
+            raise ValueError(f"語彙にない語があります: {missing[:5]}")
+        return [BOS] * bos + [self.id(word) for word in tokens] + [EOS] * eos
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """番号の列を語の列に戻す。最初の </s> で止まり、<pad> と <s> は落とす。"""
+        tokens = []
+        for i in ids:
+            if i == EOS:
+                break
+            if not 0 <= i < len(self):
+                raise ValueError(f"番号は 0 以上 {len(self)} 未満が必要です。受け取った番号: {i}")
+            if i not in (PAD, BOS):
+                tokens.append(self.words[i])
+        return tokens
+
+
+def pad(sequences: Sequence[Sequence[int]], length: int | None = None) -> Int[Tensor, "B T"]:
+    """長さの違う列の右に PAD を詰めて一つの表にする。空の列や短すぎる length は ValueError。"""
+    if not sequences or min(map(len, sequences)) == 0:
+        raise ValueError("空のバッチや空の列は詰められません。一語以上の列が一つ以上必要です。")
+    longest = max(map(len, sequences))
+    width = longest if length is None else length
+    if width < longest:
+        raise ValueError(f"length は最も長い列の {longest} 以上が必要です。受け取った値: {width}")
+    return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences])
+
+
+def padding_mask(ids: Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
+    """True は本物のトークン（見てよい）、False は詰めもの。"""
+    return ids != PAD
+
+
+def encode_pairs(pairs: Iterable, src_vocab: Vocab, tgt_vocab: Vocab) -> list[Example]:
+    """対訳（.ja と .en）を番号に直す。原文は </s> で終わり、訳文は <s> と </s> で挟む。"""
+    return [
+        (src_vocab.encode(p.ja, eos=True), tgt_vocab.encode(p.en, bos=True, eos=True))
+        for p in pairs
+    ]
+
+
+def collate(batch: Sequence[Example]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B T"]]:
+    """番号の対を集めて、原文の表と訳文の表にする。"""
+    sources, targets = zip(*batch, strict=True)
+    return pad(sources), pad(targets)
+
+
+def batches(n: int, batch_size: int, generator: torch.Generator) -> Iterator[list[int]]:
+    """0 から n-1 の番号を、混ぜて batch_size 個ずつ、終わりなく返す。一巡するごとに混ぜ直す。"""
+    if n < 1 or batch_size < 1:
+        raise ValueError(f"n と batch_size は 1 以上が必要です。受け取った値: {n}, {batch_size}")
+    while True:
+        yield from (
+            chunk.tolist() for chunk in torch.randperm(n, generator=generator).split(batch_size)
+        )

@@ -1,0 +1,96 @@
+"""学習: 一つの繰り返し。損失、学習率の予定、勾配の切り詰め。
+
+B バッチ  T 長さ  V 語彙
+"""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+from tqdm.auto import tqdm
+
+from lib.text import PAD, batches
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """学習の設定。steps は更新の回数、warmup は学習率を上げていく割合（0 以上 1 未満）。"""
+
+    steps: int
+    batch_size: int = 64
+    lr: float = 5e-3
+    warmup: float = 0.15
+    betas: tuple[float, float] = (0.9, 0.98)
+    clip: float = 1.0
+    seed: int = 0
+
+
+def warmup_cosine(step: int, steps: int, warmup: float) -> float:
+    """step 回目（0 から数える）の学習率の倍率。直線で 1 まで上げ、余弦で 0 の手前まで下げる。
+
+    式: eq-warmup-cosine  出典: vaswani2017attention, 5.3 節（前半の考え）
+    """
+    if not 0 <= step < steps:
+        raise ValueError(f"step は 0 以上 {steps} 未満が必要です。受け取った値: {step}")
+    rise = max(1, round(warmup * steps))
+    if step < rise:
+        return (step + 1) / rise
+    return 0.5 * (1 + math.cos(math.pi * (step - rise) / (steps - rise)))
+
+
+def next_token_loss(
+    logits: Float[Tensor, "B T V"], targets: Int[Tensor, "B T"], label_smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """次のトークンの交差エントロピー。PAD を除いた、トークン一つあたりの平均（ナット）。
+
+    式: eq-shifted-loss  出典: sutskever2014sequence, 式 (2)
+    """
+    if (targets == PAD).all():
+        raise ValueError("目標がすべて PAD です。損失を計算するトークンが一つ以上必要です。")
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        targets.flatten(),
+        ignore_index=PAD,
+        label_smoothing=label_smoothing,
+    )
+
+
+def fit(
+    model: nn.Module,
+    loss_fn: Callable[[nn.Module, object], Tensor],
+    examples: Sequence,
+    collate: Callable[[list], object],
+    config: TrainConfig,
+    *,
+    on_step: Callable[[int, float], None] | None = None,
+) -> list[float]:
+    """決めた回数だけ更新し、各回の損失を返す。時間では止めない。
+
+    on_step(更新の番号, 損失) を更新のたびに呼ぶ。例の順は config.seed だけで決まる。
+    式: eq-adam  出典: kingma2015adam
+    """
+    if not examples:
+        raise ValueError("学習データが空です。一つ以上の例が必要です。")
+    optimizer = torch.optim.Adam(model.parameters(), config.lr, config.betas, fused=True)
+    generator = torch.Generator().manual_seed(config.seed)
+    order = batches(len(examples), config.batch_size, generator)
+    losses = []
+    model.train()
+    for step in tqdm(range(config.steps), disable="BOOK_STATIC" in os.environ):
+        for group in optimizer.param_groups:
+            group["lr"] = config.lr * warmup_cosine(step, config.steps, config.warmup)
+        loss = loss_fn(model, collate([examples[i] for i in next(order)]))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        optimizer.step()
+        losses.append(loss.item())
+        if on_step is not None:
+            on_step(step, losses[-1])
+    model.eval()
+    return losses

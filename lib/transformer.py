@@ -1,0 +1,273 @@
+"""Transformer: エンコーダとデコーダのブロック、その積み重ね、翻訳機。
+
+B バッチ  S 原文の長さ  T 訳文の長さ  V 語彙  D モデルの次元  H ヘッドの数  K ヘッド一つの次元
+F 中間の次元
+
+学習（forward）も生成（step）も、同じ decode を通る。trace に辞書を渡すと、途中のテンソルが
+すべて入る。たとえば trace["decoder"][1]["cross"]["weights"] は (B, H, T, S)。
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lib.attention import Mask, MultiHeadAttention, Trace, causal_mask
+from lib.positional import sinusoidal
+from lib.text import padding_mask
+
+KeysValues = tuple[Float[Tensor, "B H _ K"], Float[Tensor, "B H _ K"]]
+
+
+def branch(trace: Trace, name: str | int) -> Trace:
+    """trace の中の、その名前の枝（なければ作る）。trace を取っていなければ None。"""
+    return None if trace is None else trace.setdefault(name, {})
+
+
+def note(trace: Trace, **tensors: Tensor) -> None:
+    """途中のテンソルを trace に書き留める。trace を取っていなければ何もしない。"""
+    if trace is not None:
+        trace.update(tensors)
+
+
+def source_mask(src: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"]:
+    """原文で見てよい位置。詰めもの（PAD）は見せない。ほかにも見せたくない語があれば、ここで。"""
+    return padding_mask(src)[:, None, None]
+
+
+def grow(past: KeysValues | None, new: KeysValues) -> KeysValues:
+    """キャッシュ。これまでのキーとバリューの後ろに、新しい位置の分をつなぐ。"""
+    if past is None:
+        return new
+    return torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2)
+
+
+class FeedForward(nn.Module):
+    """位置ごとに同じ二層、W_2 ReLU(W_1 x + b_1) + b_2。ほかの位置は見ない。
+
+    式: eq-ffn  出典: vaswani2017attention, 式 (2)
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0):
+        super().__init__()
+        self.w_1 = nn.Linear(d_model, d_ff)
+        self.w_2 = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "B T D"], trace: Trace = None) -> Float[Tensor, "B T D"]:
+        """どの位置も別々に変換する。"""
+        hidden = self.w_1(x).relu()  # (B, T, F)
+        output = self.w_2(self.dropout(hidden))
+        note(trace, input=x, hidden=hidden, output=output)
+        return output
+
+
+class Residual(nn.Module):
+    """部品 f を囲む近道と層正規化。Pre-LN は x + f(LN(x))、Post-LN は LN(x + f(x))。
+
+    式: eq-layer-norm, eq-pre-ln, eq-post-ln  出典: he2016deep; ba2016layer; xiong2020layer
+    """
+
+    def __init__(self, d_model: int, dropout: float, norm_first: bool):
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
+
+    def enter(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+        """部品に入れるもの。"""
+        return self.norm(x) if self.norm_first else x  # Pre-LN は入口で正規化する
+
+    def leave(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Tensor:
+        """近道を通った x に、部品の出力 y を足す。"""
+        x = x + self.dropout(y)
+        return x if self.norm_first else self.norm(x)  # Post-LN は出口で正規化する
+
+
+class EncoderBlock(nn.Module):
+    """Self-Attention と FFN を、それぞれ近道で囲む。
+
+    式: eq-multi-head, eq-ffn  出典: vaswani2017attention, 3.1 節
+    """
+
+    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.ffn = FeedForward(d_model, d_ff, dropout)
+        self.around_self = Residual(d_model, dropout, norm_first)
+        self.around_ffn = Residual(d_model, dropout, norm_first)
+
+    def forward(
+        self, x: Float[Tensor, "B S D"], mask: Mask | None, trace: Trace = None
+    ) -> Float[Tensor, "B S D"]:
+        """互いを見て混ぜ、位置ごとに変換する。"""
+        y = self.around_self.enter(x)
+        y, _ = self.self_attention(y, y, mask, branch(trace, "self"))
+        x = self.around_self.leave(x, y)
+        note(trace, after_self=x)
+
+        y = self.around_ffn.enter(x)
+        y = self.ffn(y, branch(trace, "ffn"))
+        x = self.around_ffn.leave(x, y)
+        note(trace, output=x)
+        return x
+
+
+class DecoderBlock(nn.Module):
+    """Self-Attention、Cross-Attention、FFN を、それぞれ近道で囲む。
+
+    式: eq-multi-head, eq-ffn  出典: vaswani2017attention, 3.1 節
+    """
+
+    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, n_heads)
+        self.cross_attention = MultiHeadAttention(d_model, n_heads)
+        self.ffn = FeedForward(d_model, d_ff, dropout)
+        self.around_self = Residual(d_model, dropout, norm_first)
+        self.around_cross = Residual(d_model, dropout, norm_first)
+        self.around_ffn = Residual(d_model, dropout, norm_first)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        past: KeysValues | None,
+        self_mask: Mask | None,
+        source: KeysValues,
+        source_mask: Mask | None,
+        trace: Trace = None,
+    ) -> tuple[Float[Tensor, "B T D"], KeysValues]:
+        """(出力, ここまでの訳文のキーとバリュー) を返す。
+
+        past は前回までに読んだ訳文の、source は原文のキーとバリュー。
+        """
+        y = self.around_self.enter(x)
+        past = grow(past, self.self_attention.keys_values(y))  # キャッシュはここで伸びる
+        y, _ = self.self_attention.attend_to(y, *past, self_mask, branch(trace, "self"))
+        x = self.around_self.leave(x, y)
+        note(trace, after_self=x)
+
+        y = self.around_cross.enter(x)
+        y, _ = self.cross_attention.attend_to(y, *source, source_mask, branch(trace, "cross"))
+        x = self.around_cross.leave(x, y)
+        note(trace, after_cross=x)
+
+        y = self.around_ffn.enter(x)
+        y = self.ffn(y, branch(trace, "ffn"))
+        x = self.around_ffn.leave(x, y)
+        note(trace, output=x)
+        return x, past
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Transformer の大きさと形。
+
+    norm_first は Pre-LN（True）か Post-LN（False）か。tie_output は、出力の行列を訳文の埋め込みと
+    共有する。share_embedding は、原文と訳文で埋め込みを共有する（語彙の大きさが同じとき）。
+    """
+
+    src_vocab: int
+    tgt_vocab: int
+    d_model: int = 64
+    n_heads: int = 4
+    n_layers: int = 2
+    d_ff: int = 256
+    dropout: float = 0.0
+    norm_first: bool = True
+    tie_output: bool = True
+    share_embedding: bool = False
+
+
+class Transformer(nn.Module):
+    """エンコーダ・デコーダ型の Transformer。src は </s> で終わり、tgt は <s> で始まる番号の列。
+
+    式: eq-multi-head, eq-ffn  出典: vaswani2017attention; press2017using（行列の共有）
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        if config.share_embedding and config.src_vocab != config.tgt_vocab:
+            raise ValueError(
+                "埋め込みを共有するには、語彙の大きさが同じでなければなりません: "
+                f"{config.src_vocab} と {config.tgt_vocab}"
+            )
+        self.config, d, layers = config, config.d_model, range(config.n_layers)
+        sizes = (d, config.n_heads, config.d_ff, config.dropout, config.norm_first)
+        self.tgt_embedding = self.src_embedding = nn.Embedding(config.tgt_vocab, d)
+        if not config.share_embedding:
+            self.src_embedding = nn.Embedding(config.src_vocab, d)
+        self.encoder = nn.ModuleList(EncoderBlock(*sizes) for _ in layers)
+        self.decoder = nn.ModuleList(DecoderBlock(*sizes) for _ in layers)
+        # Pre-LN の近道は正規化されないまま出てくるので、最後に一度だけ正規化する
+        self.encoder_norm, self.decoder_norm = (
+            nn.LayerNorm(d) if config.norm_first else nn.Identity() for _ in range(2)
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(d, config.tgt_vocab, bias=False)
+        if config.tie_output:
+            self.output.weight = self.tgt_embedding.weight
+        for table in (self.src_embedding, self.tgt_embedding):
+            nn.init.normal_(table.weight, std=d**-0.5)  # √D 倍すると、成分の標準偏差が 1
+
+    def embed(
+        self, table: nn.Embedding, ids: Int[Tensor, "B T"], start: int = 0
+    ) -> Float[Tensor, "B T {self.config.d_model}"]:
+        """埋め込みを √D 倍し、start 番目からの位置エンコーディングを足す。
+
+        式: eq-positional-encoding  出典: vaswani2017attention, 3.4 節
+        """
+        x = table(ids) * math.sqrt(self.config.d_model)
+        return self.dropout(x + sinusoidal(ids.shape[1], x.shape[-1], start=start).to(x))
+
+    def encode(self, src: Int[Tensor, "B S"], trace: Trace = None) -> Float[Tensor, "B S D"]:
+        """原文を読み、位置ごとのベクトル（memory）にする。すべて PAD の文は ValueError。"""
+        x, mask = self.embed(self.src_embedding, src), source_mask(src)
+        note(trace, src_embedding=x)
+        for i, block in enumerate(self.encoder):
+            x = block(x, mask, branch(branch(trace, "encoder"), i))
+        memory = self.encoder_norm(x)
+        note(trace, memory=memory)
+        return memory
+
+    def start(self, src: Int[Tensor, "B S"], trace: Trace = None) -> dict:
+        """訳し始めの状態。エンコーダも、原文のキーとバリューも、ここで一度だけ計算する。"""
+        memory = self.encode(src, trace)
+        return {
+            "source": [block.cross_attention.keys_values(memory) for block in self.decoder],
+            "source_mask": source_mask(src),
+            "past": [None] * len(self.decoder),
+            "past_mask": padding_mask(src[:, :0]),  # まだ一語も読んでいない (B, 0)
+        }
+
+    def decode(
+        self, tgt: Int[Tensor, "B T"], state: dict, trace: Trace = None
+    ) -> tuple[Float[Tensor, "B T V"], dict]:
+        """訳文の続き tgt を読む。(次のトークンの logits, 伸びた状態) を返す。"""
+        length, read = tgt.shape[1], state["past_mask"].shape[1]
+        seen = torch.cat([state["past_mask"], padding_mask(tgt)], dim=1)
+        mask = causal_mask(length, tgt.device, past=read) & seen[:, None, None]  # (B, 1, T, 全長)
+        x, past = self.embed(self.tgt_embedding, tgt, start=read), []
+        note(trace, tgt_embedding=x)
+        for i, block in enumerate(self.decoder):
+            source, look = state["source"][i], branch(branch(trace, "decoder"), i)
+            x, kv = block(x, state["past"][i], mask, source, state["source_mask"], look)
+            past.append(kv)
+        logits = self.output(self.decoder_norm(x))
+        note(trace, logits=logits)
+        return logits, {**state, "past": past, "past_mask": seen}
+
+    def forward(
+        self, src: Int[Tensor, "B S"], tgt: Int[Tensor, "B T"], trace: Trace = None
+    ) -> Float[Tensor, "B T V"]:
+        """学習。<s> から始まる訳文を一度に読み、位置ごとに、次のトークンの logits を返す。"""
+        return self.decode(tgt, self.start(src, trace), trace)[0]
+
+    def step(
+        self, tokens: Int[Tensor, "B"], state: dict, trace: Trace = None
+    ) -> tuple[Float[Tensor, "B V"], dict]:
+        """生成。一つ前のトークンを読み、次のトークンの logits と、伸びた状態を返す。"""
+        logits, state = self.decode(tokens[:, None], state, trace)
+        return logits[:, 0], state
