@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help book serve test test-fast lint unit notebooks exercises grade figs derived colab-venv clean distclean
+.PHONY: help book serve test test-fast lint unit notebooks exercises grade figs derived bench colab-venv clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,9 @@ grade: $(BIN)/.installed ## grade exercises/submitted/ (WEEK=week13 by default) 
 
 figs: $(BIN)/.installed ## draw figs/*.svg anew from figs/src/*.py
 	$(BIN)/python tools/make_figs.py
+
+bench: $(BIN)/.installed ## speed and memory as ratios within one run: benchmarks/results.json
+	$(BIN)/python benchmarks/run.py
 
 colab-venv: $(COLAB_VENV)/bin/.installed
 

@@ -1,6 +1,7 @@
 """Attention: スコアを付け、softmax で重みにし、重みで値を混ぜる。
 
-B バッチ  T 見る側の長さ  S 見られる側の長さ  D モデルの次元  H ヘッドの数  K ヘッド一つの次元
+B バッチ  T 見る側の長さ  S 見られる側の長さ  D モデルの次元  H ヘッドの数
+K クエリとキー（ヘッド一つ）の次元  J 値の次元
 
 mask は真偽値で、True が「見てよい」。スコアと同じ形に広げられれば、どんな形でもよい。
 """
@@ -139,7 +140,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int):
         super().__init__()
         if n_heads < 1 or d_model % n_heads:
-            raise ValueError(f"d_model をヘッドの数で割り切れません: {d_model} / {n_heads}")
+            raise ValueError(f"d_model はヘッドの数で割り切れる値が必要です: {d_model} / {n_heads}")
         self.n_heads = n_heads
         self.w_q = nn.Linear(d_model, d_model, bias=False)
         self.w_k = nn.Linear(d_model, d_model, bias=False)

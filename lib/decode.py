@@ -31,6 +31,7 @@ def select(state: State, rows: Int[Tensor, "R"]) -> State:
     return state
 
 
+@torch.no_grad()
 def _generate(
     step: Step, state: State, max_len: Sequence[int], choose: Callable, bos: int, eos: int
 ) -> list[list[int]]:
@@ -38,16 +39,18 @@ def _generate(
     if not max_len or min(max_len) < 1:
         raise ValueError(f"上限は文ごとに 1 以上が必要です。受け取った値: {list(max_len)}")
     sentences: list[list[int]] = [[] for _ in max_len]
-    alive, tokens = list(range(len(max_len))), torch.full((len(max_len),), bos)
+    alive = list(range(len(max_len)))  # まだ終わっていない文の番号。バッチの行の順
+    tokens = torch.full((len(alive),), bos)
     while alive:
         logits, state = step(tokens, state)
         tokens = choose(logits)
         for i, token in zip(alive, tokens.tolist(), strict=True):
             sentences[i].append(token)
-        going = [sentences[i][-1] != eos and len(sentences[i]) < max_len[i] for i in alive]
-        rows = torch.tensor(going).nonzero()[:, 0]
-        alive = [i for i, goes_on in zip(alive, going, strict=True) if goes_on]
-        tokens, state = tokens[rows], select(state, rows)
+        ended = [sentences[i][-1] == eos or len(sentences[i]) == max_len[i] for i in alive]
+        if any(ended):
+            alive = [i for i, end in zip(alive, ended, strict=True) if not end]
+            rows = (~torch.tensor(ended)).nonzero()[:, 0]
+            tokens, state = tokens[rows], select(state, rows)
     return sentences
 
 
@@ -126,6 +129,22 @@ class Hypothesis:
         return self.log_prob / ((5 + len(self.tokens)) / 6) ** alpha
 
 
+def _extend(
+    live: list[Hypothesis], logits: Float[Tensor, "B V"], room: int
+) -> list[tuple[int, Hypothesis]]:
+    """すべての続きのうち、対数確率の高い room 個。(元の候補の行, 伸びた候補) の列。"""
+    so_far = torch.tensor([h.log_prob for h in live], dtype=logits.dtype)
+    total = (logits.log_softmax(dim=-1) + so_far[:, None]).flatten()
+    best = total.topk(min(room, len(total)))
+    grown = []
+    for index, log_prob in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+        row, token = divmod(index, logits.shape[-1])
+        if log_prob > -math.inf:
+            grown.append((row, Hypothesis((*live[row].tokens, token), log_prob)))
+    return grown
+
+
+@torch.no_grad()
 def beam_search(
     step: Step,
     state: State,
@@ -146,25 +165,14 @@ def beam_search(
     if width < 1 or max_len < 1:
         raise ValueError(f"幅と上限は 1 以上が必要です。受け取った値: {width}, {max_len}")
     live, done = [Hypothesis((), 0.0)], []
-    tokens = torch.tensor([bos])
     while live:
+        tokens = torch.tensor([(bos, *h.tokens)[-1] for h in live])
         logits, state = step(tokens, state)
-        so_far = torch.tensor([h.log_prob for h in live], dtype=logits.dtype)
-        total = (logits.log_softmax(dim=-1) + so_far[:, None]).flatten()
-        best = total.topk(min(width - len(done), len(total)))
-        rows, words = best.indices // logits.shape[-1], best.indices % logits.shape[-1]
-        grown = [
-            Hypothesis((*live[row].tokens, word), value)
-            for row, word, value in zip(
-                *map(Tensor.tolist, (rows, words, best.values)), strict=True
-            )
-            if value > -math.inf
-        ]
-        ends = [h.tokens[-1] == eos or len(h.tokens) == max_len for h in grown]
-        done += [h for h, end in zip(grown, ends, strict=True) if end]
-        live = [h for h, end in zip(grown, ends, strict=True) if not end]
-        keep = torch.tensor([i for i, end in enumerate(ends) if not end], dtype=torch.long)
-        tokens, state = words[keep], select(state, rows[keep])
+        grown = _extend(live, logits, width - len(done))
+        ended = [h for _, h in grown if h.tokens[-1] == eos or len(h.tokens) == max_len]
+        going = [(row, h) for row, h in grown if h not in ended]
+        live, done = [h for _, h in going], done + ended
+        state = select(state, torch.tensor([row for row, _ in going], dtype=torch.long))
         if trace is not None:
-            trace.append(grown)
+            trace.append([h for _, h in grown])
     return sorted(done, key=lambda h: h.score(alpha), reverse=True)

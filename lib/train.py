@@ -35,8 +35,10 @@ def warmup_cosine(step: int, steps: int, warmup: float) -> float:
 
     式: eq-warmup-cosine  出典: vaswani2017attention, 5.3 節（前半の考え）
     """
-    if not 0 <= step < steps:
-        raise ValueError(f"step は 0 以上 {steps} 未満が必要です。受け取った値: {step}")
+    if not (0 <= step < steps and 0 <= warmup < 1):
+        raise ValueError(
+            f"step は 0 以上 {steps} 未満、warmup は 0 以上 1 未満が必要です: {step}, {warmup}"
+        )
     rise = max(1, round(warmup * steps))
     if step < rise:
         return (step + 1) / rise
@@ -60,6 +62,20 @@ def next_token_loss(
     )
 
 
+def update(
+    model: nn.Module, optimizer: torch.optim.Optimizer, loss: Float[Tensor, ""], clip: float
+) -> float:
+    """一回の更新。勾配を求め、全体の長さを clip 以下に縮め、パラメータを動かす。損失を返す。
+
+    出典: pascanu2013difficulty, 3.2 節（切り詰め）
+    """
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return loss.item()
+
+
 def fit(
     model: nn.Module,
     loss_fn: Callable[[nn.Module, object], Tensor],
@@ -72,24 +88,19 @@ def fit(
     """決めた回数だけ更新し、各回の損失を返す。時間では止めない。
 
     on_step(更新の番号, 損失) を更新のたびに呼ぶ。例の順は config.seed だけで決まる。
-    式: eq-adam  出典: kingma2015adam
+    出典: kingma2015adam
     """
     if not examples:
         raise ValueError("学習データが空です。一つ以上の例が必要です。")
     optimizer = torch.optim.Adam(model.parameters(), config.lr, config.betas, fused=True)
-    generator = torch.Generator().manual_seed(config.seed)
-    order = batches(len(examples), config.batch_size, generator)
+    order = batches(len(examples), config.batch_size, torch.Generator().manual_seed(config.seed))
     losses = []
     model.train()
     for step in tqdm(range(config.steps), disable="BOOK_STATIC" in os.environ):
-        for group in optimizer.param_groups:
-            group["lr"] = config.lr * warmup_cosine(step, config.steps, config.warmup)
+        factor = warmup_cosine(step, config.steps, config.warmup)
+        optimizer.param_groups[0]["lr"] = config.lr * factor
         loss = loss_fn(model, collate([examples[i] for i in next(order)]))
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(update(model, optimizer, loss, config.clip))
         if on_step is not None:
             on_step(step, losses[-1])
     model.eval()

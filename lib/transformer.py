@@ -1,7 +1,6 @@
 """Transformer: エンコーダとデコーダのブロック、その積み重ね、翻訳機。
 
 B バッチ  S 原文の長さ  T 訳文の長さ  V 語彙  D モデルの次元  H ヘッドの数  K ヘッド一つの次元
-F 中間の次元
 
 学習（forward）も生成（step）も、同じ decode を通る。trace に辞書を渡すと、途中のテンソルが
 すべて入る。たとえば trace["decoder"][1]["cross"]["weights"] は (B, H, T, S)。
@@ -58,7 +57,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], trace: Trace = None) -> Float[Tensor, "B T D"]:
         """どの位置も別々に変換する。"""
-        hidden = self.w_1(x).relu()  # (B, T, F)
+        hidden = self.w_1(x).relu()  # (B, T, d_ff)
         output = self.w_2(self.dropout(hidden))
         note(trace, input=x, hidden=hidden, output=output)
         return output
@@ -80,7 +79,7 @@ class Residual(nn.Module):
         """部品に入れるもの。"""
         return self.norm(x) if self.norm_first else x  # Pre-LN は入口で正規化する
 
-    def leave(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Tensor:
+    def leave(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """近道を通った x に、部品の出力 y を足す。"""
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)  # Post-LN は出口で正規化する
@@ -106,11 +105,9 @@ class EncoderBlock(nn.Module):
         y = self.around_self.enter(x)
         y, _ = self.self_attention(y, y, mask, branch(trace, "self"))
         x = self.around_self.leave(x, y)
-        note(trace, after_self=x)
 
         y = self.around_ffn.enter(x)
-        y = self.ffn(y, branch(trace, "ffn"))
-        x = self.around_ffn.leave(x, y)
+        x = self.around_ffn.leave(x, self.ffn(y, branch(trace, "ffn")))
         note(trace, output=x)
         return x
 
@@ -147,16 +144,13 @@ class DecoderBlock(nn.Module):
         past = grow(past, self.self_attention.keys_values(y))  # キャッシュはここで伸びる
         y, _ = self.self_attention.attend_to(y, *past, self_mask, branch(trace, "self"))
         x = self.around_self.leave(x, y)
-        note(trace, after_self=x)
 
         y = self.around_cross.enter(x)
         y, _ = self.cross_attention.attend_to(y, *source, source_mask, branch(trace, "cross"))
         x = self.around_cross.leave(x, y)
-        note(trace, after_cross=x)
 
         y = self.around_ffn.enter(x)
-        y = self.ffn(y, branch(trace, "ffn"))
-        x = self.around_ffn.leave(x, y)
+        x = self.around_ffn.leave(x, self.ffn(y, branch(trace, "ffn")))
         note(trace, output=x)
         return x, past
 

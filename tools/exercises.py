@@ -41,7 +41,8 @@ HAND_IN = "\n".join(
         "## 提出のしかた\n",
         "1. Colab では、はじめに「ファイル」→「ドライブにコピーを保存」で自分のコピーを作ります。"
         "コピーしないと、書いたものは残りません。",
-        "2. 「ランタイム」→「セッションを再起動してすべて実行する」で、上から順に動くことを確かめます。",
+        "2. 「ランタイム」→「セッションを再起動してすべて実行する」で、"
+        "上から順に動くことを確かめます。",
         "3. 「ファイル」→「ダウンロード」→「.ipynb をダウンロード」で保存し、"
         "名前を `{name}.ipynb` にして提出します。",
         "4. 答えのセル（一行目が `# === 13-1 … ===` の形の目印）と採点の欄は、"
@@ -197,8 +198,7 @@ def exercise_page(week: Week) -> str:
     parts = []
     for i, block in enumerate(week.blocks):
         if block.kind == "text":
-            parts.append(with_facts(week, block.body))
-            parts += [WHERE] if i == 0 else []
+            parts += [with_facts(week, block.body), *([WHERE] if i == 0 else [])]
         elif block.kind == "answer":
             parts.append(fenced(source.starting(block.body)))
         elif block.kind == "check":

@@ -5,6 +5,8 @@ Verdict は、別のプロセスで答えを呼び、判定をテストのセル
 SafeFeedback は、返却するページに学生の HTML が入らないようにする。
 """
 
+from __future__ import annotations
+
 import ast
 import atexit
 import hashlib
@@ -16,15 +18,17 @@ import pathlib
 import re
 import secrets
 import unicodedata
+from typing import TYPE_CHECKING
 
 import nbgrader.utils
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from exercises.grading.callers import Workers
-from exercises.grading.check import Question
-from exercises.grading.judge import Report, judge
+if TYPE_CHECKING:  # torch の読み込みは、採点のときだけにする
+    from exercises.grading.callers import Workers
+    from exercises.grading.check import Question
+    from exercises.grading.judge import Report
 
 SKIPPED = {"check", "try"}
 RECORD = "verdict.json"
@@ -62,6 +66,8 @@ def code_cells(nb: NotebookNode) -> list[list]:
 
 def workers() -> Workers:
     """このプロセスで使い回す、呼び出しの口。"""
+    from exercises.grading.callers import Workers
+
     if not _workers:
         _workers.append(Workers())
         atexit.register(_workers[0].close)
@@ -72,6 +78,8 @@ def grade(
     nb: NotebookNode, assignment: str, seed: str
 ) -> tuple[dict[str, tuple[Report, list[str]]], list]:
     """問いごとの判定と注意書き、セルの実行の記録。問いごとに、新しいプロセスで実行し直す。"""
+    from exercises.grading.judge import judge
+
     cells, reports, log = code_cells(nb), {}, []
     number = seed_number(seed, assignment)
     for question in questions(assignment):

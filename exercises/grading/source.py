@@ -76,7 +76,11 @@ def _blocks(body: str) -> list[Block]:
     lines = iter(body.split("\n"))
     for line in lines:
         heading = re.match(r"## (\d+-\d+) ", line)
-        question = heading[1] if heading else question
+        if heading:
+            label = text.pop() if text and text[-1].startswith("(sec-") else ""
+            _flush(blocks, text, question)
+            text.append(label)
+            question = heading[1]
         special = re.match(r":::\{(written|rubric)\} (\d+-\d+)$", line)
         if not special and not line.startswith("```{code-cell}"):
             text.append(line)

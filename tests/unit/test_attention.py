@@ -127,9 +127,7 @@ def test_multi_head_is_torchs_with_copied_weights(cross, masked):
     ours = MultiHeadAttention(D, H).double()
     theirs = nn.MultiheadAttention(D, H, bias=False, batch_first=True).double()
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(
-            torch.cat([ours.w_q.weight, ours.w_k.weight, ours.w_v.weight])
-        )
+        theirs.in_proj_weight.copy_(torch.cat([ours.w_q.weight, ours.w_k.weight, ours.w_v.weight]))
         theirs.out_proj.weight.copy_(ours.w_o.weight)
     x = torch.randn(B, T, D, dtype=torch.float64)
     memory = torch.randn(B, S, D, dtype=torch.float64) if cross else x

@@ -2,12 +2,14 @@
 
 import math
 from collections import Counter
+from functools import cache
 
 import pytest
 
 from lib.corpus import (
     HELD_OUT,
     PRESETS,
+    _pair,
     capitalize,
     hakoniwa,
     lm_split,
@@ -16,6 +18,7 @@ from lib.corpus import (
     sentence_log_prob,
 )
 from lib.grammar import (
+    Tree,
     entropy,
     enumerate_sentences,
     expected_length,
@@ -113,10 +116,12 @@ def test_sentences_that_a_reader_can_check(japanese, english):
 
 def find(grammar, tokens):
     """The pair of a given sentence, from a grammar narrowed to its own words."""
-    from lib.corpus import _pair
-    from lib.grammar import Tree
 
+    @cache
     def parse(symbol, begin):
+        return list(trees(symbol, begin))
+
+    def trees(symbol, begin):
         for prob, rhs in grammar.rules[symbol]:
             partial = [((), begin, math.log(prob))]
             for x in rhs:
@@ -177,7 +182,10 @@ def test_splits():
 
 
 def test_held_out_sentence():
-    assert (HELD_OUT.ja, HELD_OUT.en) == (("猫", "は", "魚", "が", "好き"), ("cats", "like", "fish"))
+    assert (HELD_OUT.ja, HELD_OUT.en) == (
+        ("猫", "は", "魚", "が", "好き"),
+        ("cats", "like", "fish"),
+    )
     assert HELD_OUT.log_prob == pytest.approx(sentence_log_prob(hakoniwa(), HELD_OUT.ja))
     assert {(0, 0), (1, 4), (2, 2)} == HELD_OUT.sure
 

@@ -80,7 +80,9 @@ def test_gradient_of_the_shared_matrix_is_the_sum_over_copies():
     torch.manual_seed(1)
     cell = RNNCell(E, D).double()
     x = torch.randn(1, T, E, dtype=torch.float64)
-    unroll(cell, x, cell.start(torch.zeros(1, D, dtype=torch.float64)))[1][0].pow(2).sum().backward()
+    unroll(cell, x, cell.start(torch.zeros(1, D, dtype=torch.float64)))[1][0].pow(
+        2
+    ).sum().backward()
     copies = [cell.w_h.weight.detach().clone().requires_grad_() for _ in range(T)]
     h = torch.zeros(1, D, dtype=torch.float64)
     for t in range(T):
