@@ -14,7 +14,7 @@ from sphinx import search
 
 JAPANESE = "々〆〇ぁ-ゟ゠-ヿ㐀-䶿一-鿿"
 TOKEN = re.compile(rf"([{JAPANESE}]+)|([^\W{JAPANESE}]+)")
-LONG_VOWEL = re.compile(r"(?<=[ァ-ヺ]{2})ー(?![ァ-ヺー])")
+LONG_VOWEL = re.compile(r"(?<=[ァ-ヺー][ァ-ヺ])ー(?![ァ-ヺー])")
 SCRIPT = Path(__file__).with_name("search.js")
 
 

@@ -21,6 +21,7 @@ import book_repository
 import book_search
 from docutils import nodes
 from matplotlib import font_manager
+from sphinx import addnodes
 from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
@@ -98,6 +99,15 @@ def use_labels_as_anchors(app, doctree):
         section["ids"].sort(key=lambda name: bool(re.fullmatch(r"id\d+", name)))
 
 
+def unlink_answers(app, doctree):
+    """With ANSWERS=0 the answer pages are absent; what would link to them stays as plain text."""
+    if os.environ.get("ANSWERS") != "0":
+        return
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if re.search(r"answers$|-ans-", link.get("reftarget", "")):
+            link.replace_self(nodes.inline("", link.astext()))
+
+
 def deduplicate_scripts(app, pagename, templatename, context, doctree):
     """Sphinx 7 emits inline scripts twice (`const THEBE_JS_URL` is then a SyntaxError)."""
     seen = {}
@@ -131,6 +141,7 @@ def setup(app):
     app.connect("config-inited", configure, priority=600)
     app.connect("builder-inited", copy_mathjax)
     app.connect("doctree-read", use_labels_as_anchors)
+    app.connect("doctree-read", unlink_answers)
     app.connect("build-finished", resolve_auto_theme)
     app.connect("html-page-context", deduplicate_scripts, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,5 +1,5 @@
 // Part of language_data.js (see book_search.py); searchtools.js has been read before it.
-var foldQuery = (text) => text.normalize("NFKC").replace(/(?<=[ァ-ヺ]{2})ー(?![ァ-ヺー])/g, "");
+var foldQuery = (text) => text.normalize("NFKC").replace(/(?<=[ァ-ヺー][ァ-ヺ])ー(?![ァ-ヺー])/g, "");
 
 var splitQuery = (query) => {
   const token = /([々〆〇ぁ-ゟ゠-ヿ㐀-䶿一-鿿]+)|((?:(?![々〆〇ぁ-ゟ゠-ヿ㐀-䶿一-鿿])[\p{L}\p{N}_])+)/gu;

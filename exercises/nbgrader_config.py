@@ -49,6 +49,7 @@ c.Autograde.autograde_preprocessors = [
 ]
 c.GenerateFeedback.preprocessors = [GetGrades, SafeFeedback, CSSHTMLHeaderPreprocessor]
 c.HTMLExporter.template_name = "answers"
+c.HTMLExporter.template_file = "answers.html.j2"
 c.HTMLExporter.extra_template_basedirs = [
     str(HERE / "grading" / "templates"),
     str(pathlib.Path(nbgrader.__file__).parent / "server_extensions/formgrader/templates"),

@@ -1,201 +1,226 @@
-"""箱庭コーパス: 小さな文法から作る日英の対訳。正解の対応と、文の正確な確率が付いている。
+"""箱庭コーパス: 小さな文法から作る日英の対訳。文の正確な確率と、語の対応の正解が付いている。
 
-規則の左の数は割合。導出は文ごとに一通りしかないので、文の確率は導出の確率に等しい。
+規則は (割合, 日本語の並び, 英語の並び)。英語の並びの数字は、日本語の並びの何番目を置くかを表す。
+the:2 は英語だけにある the で、二番目の語に対応してもよい。たとえば
+    "ACT CORE" → "2 that:2:1 1"    魚 を 追う + 猫 → cats + that + chase fish
+単数か複数かは この・その の有無で決まり、動詞がそれに合わせる。導出は、どの文にも一通りしかない。
 """
 
-import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
+from typing import NamedTuple
 
-from lib.english import sentence
-from lib.grammar import Grammar, Symbol, Tree, draw, entropy, expected_length, inside, make_grammar
-from lib.lexicon import ALLOWED, DETERMINERS, NAMES, NOUNS, OBJECT, PRESETS, PRONOUNS, ROLES, VERBS
+from lib.grammar import Grammar, Tree, draw, length_distribution
+from lib.grammar import entropy as entropy
+from lib.grammar import expected_length as expected_length
+from lib.grammar import sentence_log_prob as sentence_log_prob
 
-__all__ = ["HELD_OUT", "PRESETS", "Pair", "Split", "entropy", "expected_length", "hakoniwa"]
+# fmt: off
+# 日本語/英語。英語の形が二つなら、名詞は 単数/複数、動詞は 単数の主語に合う形/複数に合う形。
+# 先に書いた語ほどよく出る。動詞は、コンマの前が現在、後が過去。記号の点の後ろは、種類や深さ。
+WORDS = {
+    "NOUN.human": "子供/child/children 学生/student/students 先生/teacher/teachers"
+                  " 友達/friend/friends 医者/doctor/doctors",
+    "NOUN.animal": "猫/cat/cats 犬/dog/dogs 鳥/bird/birds 馬/horse/horses うさぎ/rabbit/rabbits",
+    "NOUN.fish": "魚/fish", "NOUN.food": "りんご/apple/apples パン/bread 肉/meat ケーキ/cake/cakes",
+    "NOUN.text": "本/book/books 手紙/letter/letters 新聞/newspaper/newspapers",
+    "NOUN.thing": "花/flower/flowers 車/car/cars 帽子/hat/hats 写真/picture/pictures",
+    "NOUN.place": "公園/park 学校/school 家/house 駅/station 庭/garden 図書館/library",
+    "ADJ.human": "大きい/big 小さい/small 若い/young 静かな/quiet",
+    "ADJ.animal": "大きい/big 小さい/small 白い/white 黒い/black かわいい/cute",
+    "ADJ.thing": "大きい/big 小さい/small 白い/white 赤い/red 古い/old 新しい/new",
+    "ADJ.place": "大きい/big 小さい/small 古い/old 静かな/quiet",
+    "ADJ.topic": "大きい/big 小さい/small かわいい/cute 若い/young 優しい/kind 賢い/clever",
+    "NAME": "太郎/Taro 花子/Hanako", "PRONOUN": "私/I 彼女/she", "DET": "この/this その/the",
+    "EAT": "食べる/eats/eat,食べた/ate", "GO": "行く/goes/go,行った/went 来る/comes/come,来た/came",
+    "BUY": "買う/buys/buy,買った/bought", "WASH": "洗う/washes/wash,洗った/washed",
+    "LIKE": "好き/likes/like 嫌い/dislikes/dislike", "CHASE": "追う/chases/chase,追った/chased",
+    "READ": "読む/reads/read,読んだ/read 書く/writes/write,書いた/wrote",
+    "SEE": "見る/sees/see,見た/saw 描く/draws/draw,描いた/drew", "PARTICLE": "と/and で/in に/to",
+    "GIVE": "あげる/gives/give,あげた/gave 見せる/shows/show,見せた/showed"
+            " 送る/sends/send,送った/sent",
+    "PLAY": "眠る/sleeps/sleep,眠った/slept 走る/runs/run,走った/ran"
+            " 遊ぶ/plays/play,遊んだ/played 歌う/sings/sing,歌った/sang",
+}
+TRANSITIVE = {"EAT": 1, "READ": 2, "CHASE": 1, "SEE": 2, "BUY": 1, "WASH": 1}  # 他動詞の種類と語数
 
-LOC, PLACE, LIKE = ("LOC",), ("PLACE",), ("LIKING",)
+# 役割（主語、渡す相手、渡す物、動詞ごとの目的語）に入る名詞の種類と、その割合
+ROLES = {
+    "SUBJECT": {"NAME": 0.15, "human": 0.4, "animal": 0.45}, "PERSON": {"NAME": 0.3, "human": 0.7},
+    "GIFT": {"fish": 0.15, "food": 0.3, "text": 0.25, "thing": 0.3},
+    "EAT": {"fish": 0.4, "food": 0.6}, "READ": {"text": 1}, "CHASE": {"animal": 0.7, "fish": 0.3},
+    "BUY": {"fish": 0.2, "food": 0.3, "text": 0.2, "thing": 0.3},
+    "WASH": {"animal": 0.5, "food": 0.1, "thing": 0.4},
+    "SEE": {"NAME": 0.05, "human": 0.15, "animal": 0.25, "fish": 0.15, "food": 0.15, "text": 0.1,
+            "thing": 0.15},  # 好き・嫌いの相手も同じ
+}
 
-
-def _by_rank(words: Sequence[str], s: dict) -> list:
-    """順位が下がるほど 1/順位^zipf で出にくい語の規則。"""
-    return [(1 / (i + 1) ** s["zipf"], (word,)) for i, word in enumerate(words[: s["n_words"]])]
-
-
-def _maybe(p: float, yes: tuple, no: tuple) -> list:
-    return [(p, yes), (1 - p, no)]
-
-
-def _sentence(depth: int, s: dict) -> list:
-    predicate = ("PRED", depth)
-    pronouns = [(s["pronoun"] / 2, (word, "は", predicate)) for word in PRONOUNS]
-    return [(1 - s["pronoun"], (("NP", "anim", depth), "は", predicate)), *pronouns]
-
-
-def _predicate(depth: int, s: dict) -> list:
-    """場所は必ず自分の動詞のすぐ前に立つ。だから係り先は一通りに決まる。"""
-    rules = [
-        (0.22, (("NP", "any", depth), "が", LIKE)),
-        (0.14, (LOC, ("INTRANSITIVE",))),
-        (0.12, (("NP", "gift", depth), "を", ("NP", "person", 0), "に", ("GIVING",))),
-        (0.08, (PLACE, "に", ("MOTION",))),
-        (0.08, (("IS",),)),
-    ]
-    verbs = s["verbs"]
-    for v in verbs:
-        thing = ("NP", OBJECT[v], depth)
-        rules.append((0.36 / len(verbs), (thing, "を", LOC, ("TRANSITIVE", v))))
-    return rules
-
-
-def _relative(noun: str, depth: int, s: dict) -> list:
-    """関係節と、それが飾る名詞。最後の形だけは、名詞が節の目的語になる。"""
-    core, verbs, rules = ("CORE", noun), s["verbs"], []
-    if noun in ("human", "animal"):
-        for v in verbs:
-            thing = ("NP", OBJECT[v], depth - 1)
-            rules.append((0.5 / len(verbs), (thing, "を", LOC, ("TRANSITIVE", v), core)))
-        rules.append((0.12, (LOC, ("INTRANSITIVE",), core)))
-        rules.append((0.13, (("NP", "any", depth - 1), "が", LIKE, "な", core)))
-    fitting = [v for v in verbs if noun in ROLES[OBJECT[v]]]
-    for v in fitting:
-        actor = ("NP", "anim", 0)  # 節の主語に関係節は付かない
-        rules.append((0.25 / len(fitting), (actor, "が", LOC, ("TRANSITIVE", v), core)))
-    return rules
-
-
-def _kind(noun: str, depth: int, s: dict) -> list:
-    """一つの名詞、A と B、関係節の付いた名詞。深さが尽きたら関係節は付かない。"""
-    if noun == "name":
-        return _by_rank(list(NAMES), s)
-    core = ("CORE", noun)
-    rc = s["rc"] if depth > 0 else 0
-    alone = 1 - s["rc"] - s["conj"]
-    return [(alone, (core,)), (s["conj"], (core, "と", core)), (rc, (("RC", noun, depth),))]
+# 関係節、形容詞、この・その、場所、「A と B」、過去、私・彼女 の割合。depth は関係節の深さの上限
+PRESETS = {
+    "default": {"rc": 0.4, "adj": 0.3, "det": 0.3, "place": 0.35, "conj": 0.12, "past": 0.35,
+                "pronoun": 0.06, "zipf": 0.7, "depth": 3},
+    "short": {"rc": 0.1, "adj": 0.2, "det": 0.2, "place": 0.2, "conj": 0.08, "depth": 1},
+    "long": {"rc": 0.6, "adj": 0.45, "det": 0.35, "place": 0.5, "depth": 4},
+}
 
 
-def _core(noun: str, s: dict) -> list:
-    d, a = s["det"], s["adj"]
-    det, adj, word = ("DET",), ("ADJ", noun), ("NOUN", noun)
-    singular = [(d * a, (det, adj, word)), (d * (1 - a), (det, word))]
-    return [*singular, ((1 - d) * a, (adj, word)), ((1 - d) * (1 - a), (word,))]
+def _sentences(s: dict) -> dict:
+    """文、述語、場所の規則。場所は必ず自分の動詞のすぐ前に立つので、係り先は一通りに決まる。"""
+    d, pronoun, place, adj = s["depth"], s["pronoun"], s["place"], s["adj"] / 2
+    return {
+        "S": [(0.92, "TOPIC は PRED", "1 3"), (0.08, "TOPIC は ADJ.topic", "1 be:2:3 3")],
+        "TOPIC": [(1 - pronoun, f"ROLE.SUBJECT.{d}", "1"), (pronoun, "PRONOUN", "1")],
+        "PRED": [
+            (0.36, f"ACT.{d}", "1"), (0.22, f"ROLE.SEE.{d} が LIKE", "3 1"),
+            (0.14, "LOC PLAY", "2 1"), (0.08, "PLACE に GO", "3 2 1"),
+            (0.12, f"ROLE.GIFT.{d} を ROLE.PERSON.0 に GIVE", "5 1 4 3"),
+        ],
+        "LOC": [(place, "PLACE で", "2 1"), (1 - place, "", "")],
+        "PLACE": [(adj, "ADJ.place NOUN.place", "the:2 1 2"), (1 - adj, "NOUN.place", "the:1 1")],
+        "LIKE": [(0.75, "好き", "1"), (0.25, "嫌い", "1")],
+    }
 
 
-def _verb(kind: str, words: Sequence[str], s: dict) -> list:
-    rules = []
-    for weight, (word,) in _by_rank(words, s):
-        past = VERBS[kind][word][0]
-        rules += [(weight * s["past"], (past,)), (weight * (1 - s["past"]), (word,))]
-    return rules
+def _phrases(noun: str, d: int, s: dict) -> dict:
+    """名詞句と、関係節に入る動詞句の規則。d は、あと何重まで関係節を付けられるか。"""
+    rc, conj, det, adj, below = s["rc"], s["conj"], s["det"], s["adj"], max(d - 1, 0)
+    core, bare, alive = f"CORE.{noun}", f"BARE.{noun}", noun in ("human", "animal")
+    kind = {"fish": "animal", "food": "thing", "text": "thing"}.get(noun, noun)
+    return {
+        f"NP.{noun}.{d}": [(1 - rc - conj, core, "1"), (conj, f"{core} と {core}", "1 2 3"),
+                           (rc if d > 0 else 0, f"RC.{noun}.{d}", "1")],
+        f"RC.{noun}.{d}": [  # 名詞は節の目的語になる。生き物（alive）なら、主語にもなる
+            (0.25, f"ROLE.SUBJECT.0 が DO.{noun} {core}", "4 that:4:3 1 3"),
+            (0.5 * alive, f"ACT.{below} {core}", "2 that:2:1 1"),
+            (0.12 * alive, f"LOC PLAY {core}", "3 that:3:2 2 1"),
+            (0.13 * alive, f"ROLE.SEE.{below} が LIKE な {core}", "5 that:5:3:4 3 1"),
+        ],
+        f"ACT.{d}": [(n, f"ROLE.{v}.{d} を LOC {v}", "4 1 3") for v, n in TRANSITIVE.items()],
+        f"DO.{noun}": [(n, f"LOC {v}", "2 1") for v, n in TRANSITIVE.items() if noun in ROLES[v]],
+        core: [(det, f"DET {bare}", "1 2"), (1 - det, bare, "1")],
+        bare: [(adj, f"ADJ.{kind} NOUN.{noun}", "1 2"), (1 - adj, f"NOUN.{noun}", "1")],
+    }
+# fmt: on
 
 
-def _rules(symbol: Symbol, s: dict) -> list:
-    """記号ごとの規則。"""
-    match symbol:
-        case ("NP", role, depth):
-            return [(weight, (("KIND", noun, depth),)) for noun, weight in ROLES[role].items()]
-        case ("DET",):
-            return [(1, (word,)) for word in DETERMINERS]
-        case ("ADJ", noun):
-            return _by_rank(ALLOWED[noun], s)
-        case ("IS",):
-            return _by_rank(ALLOWED["predicate"], s)
-        case ("NOUN", noun):
-            return _by_rank(list(NOUNS[noun]), s)
-        case ("LOC",):
-            return _maybe(s["place"], (PLACE, "で"), ())
-        case ("PLACE",):
-            return _maybe(s["adj"] / 2, (("ADJ", "place"), ("NOUN", "place")), (("NOUN", "place"),))
-        case ("LIKING",):
-            return _maybe(0.75, ("好き",), ("嫌い",))
-        case ("TRANSITIVE", word):
-            return _verb("TRANSITIVE", [word], s)
-        case ("INTRANSITIVE" | "MOTION" | "GIVING" as kind,):
-            return _verb(kind, list(VERBS[kind]), s)
-    forms = {"S": _sentence, "PRED": _predicate, "RC": _relative, "KIND": _kind, "CORE": _core}
-    return forms[symbol[0]](*symbol[1:], s)
+def _words(kind: str, s: dict) -> list:
+    """語の規則。r 番目の語は 1/r^zipf に比例して出る（他動詞などは、どれも同じ割合）。"""
+    rows = []
+    for rank, group in enumerate(WORDS[kind].split(), start=1):
+        share = 1 if kind in (*TRANSITIVE, "DET", "PRONOUN") else rank ** -s["zipf"]
+        present, *past = [entry.split("/")[0] for entry in group.split(",")]
+        rows.append((share * (1 - s["past"] * len(past)), present, "1"))
+        rows += [(share * s["past"], word, "1") for word in past]
+    return rows
 
 
-def hakoniwa(preset: str = "default", **overrides) -> Grammar:
-    """箱庭コーパスの文法。preset は short、default、long。長さは主に rc と depth が決める。
+def hakoniwa(preset: str = "default", **overrides: float) -> Grammar:
+    """箱庭コーパスの文法。preset は PRESETS のどれか。長さは主に rc と depth が決める。
 
-    overrides で設定を一つずつ変えられる。知らない名前は ValueError。
+    overrides で設定を一つずつ変えられる。知らない名前や、範囲の外の値は ValueError。
     """
-    defaults = PRESETS["default"] | {"verbs": tuple(VERBS["TRANSITIVE"])}
-    if preset not in PRESETS or overrides.keys() - defaults.keys():
-        raise ValueError(
-            f"preset は {', '.join(PRESETS)}、設定は {', '.join(defaults)} のどれかです。"
-            f"受け取った値: {preset!r} {sorted(overrides)}"
-        )
-    settings = defaults | PRESETS[preset] | overrides
-    return make_grammar(("S", settings["depth"]), lambda symbol: _rules(symbol, settings))
+    default = PRESETS["default"]
+    if preset not in PRESETS or not overrides.keys() <= default.keys():
+        names = f"preset は {', '.join(PRESETS)}、設定は {', '.join(default)} から選びます"
+        raise ValueError(f"{names}。受け取った値: {preset!r}, {overrides}")
+    s = default | PRESETS[preset] | overrides
+    if s["depth"] not in range(10):
+        raise ValueError(f"depth は 0 以上 9 以下の整数です。受け取った値: {s['depth']}")
+    rows = {kind: _words(kind, s) for kind in WORDS} | _sentences(s)
+    for d, (role, nouns) in product(range(s["depth"] + 1), ROLES.items()):
+        phrases = {noun: f"NP.{noun}.{d}" for noun in nouns} | {"NAME": "NAME"}
+        rows[f"ROLE.{role}.{d}"] = [(p, phrases[noun], "1") for noun, p in nouns.items()]
+        for noun in nouns.keys() - {"NAME"}:
+            rows |= _phrases(noun, d, s)
+    return Grammar("S", rows)
 
 
-Link = tuple[int, int]
+ENTRIES = " ".join(WORDS.values()).replace(",", " ").split()
+ENGLISH = {ja: en for ja, *en in (entry.split("/") for entry in ENTRIES)}
+NUMBERS = {"私": "I"} | dict.fromkeys(("彼女", "太郎", "花子", "この", "その"), "it")
+BE = {"I": "am", "it": "is", "they": "are"}
+PARTICLES = ("は", "が", "を", "で", "に", "な")
+
+
+def _head(child: Tree | int) -> int:
+    """句の中心になる語の位置。日本語では最後の語。"""
+    return child if isinstance(child, int) else _head(child.children[-1])
+
+
+def _write(tree: Tree, number: str, words: list[tuple[str, list[int], bool]]) -> str:
+    """英語の (語, 対応する日本語の位置, 必ず対応するか) を words に足す。句の数を返す。
+
+    数は英語の左から右へ伝わる。この・その は次の名詞へ、名詞句は次の動詞へ、自分の数を渡す。
+    """
+    first = None
+    number = "they" if tree.symbol.startswith("CORE") else number  # 名詞は、まず複数とする
+    for item in tree.rule.note:
+        word, *links = item.split(":")
+        if links:  # 英語だけにある語
+            heads = [_head(tree.children[int(i) - 1]) for i in links]
+            words.append((BE[number] if word == "be" else word, heads, False))
+        elif isinstance(child := tree.children[int(word) - 1], int):
+            ja = tree.rule.rhs[int(word) - 1]
+            number = NUMBERS.get(ja, number)
+            words.append((ENGLISH[ja][0 if number == "it" else -1], [child], ja not in PARTICLES))
+        else:
+            number = _write(child, number, words)
+            first = first or number
+    return "they" if "と" in tree.rule.rhs else first or number
 
 
 @dataclass(frozen=True)
 class Pair:
-    """対訳の一組。組 (英語の位置, 日本語の位置) は 0 から数え、sure は possible に含まれる。
+    """対訳の一組。対応は (英語の位置, 日本語の位置) の集まりで、位置は 0 から数える。
 
-    log_prob は、文法が日本語の文を作る確率の対数（ナット）。
+    sure は必ず対応する組、possible は対応してもよい組（sure を含む）。
+    log_prob は、文法が日本語の文を作る確率の対数（ナット。文末の記号を含めても同じ）。
     """
 
     ja: tuple[str, ...]
     en: tuple[str, ...]
-    sure: frozenset[Link]
-    possible: frozenset[Link]
+    sure: frozenset[tuple[int, int]]
+    possible: frozenset[tuple[int, int]]
     log_prob: float
 
 
 def _pair(ja: Sequence[str], tree: Tree, log_prob: float) -> Pair:
-    words = sentence(tree, ja)
-    sure = {(i, j) for i, word in enumerate(words) for j in word.sure}
-    possible = sure | {(i, j) for i, word in enumerate(words) for j in word.possible}
-    for j, word in enumerate(ja):  # 助詞は、すぐ前の語の英語に対応してもよい
-        if word in ("は", "が", "を", "で", "に", "な"):
-            possible |= {(i, j) for i, k in sure if k == j - 1}
-    english = tuple(word.text for word in words)
-    return Pair(tuple(ja), english, frozenset(sure), frozenset(possible), log_prob)
+    words = []
+    _write(tree, "they", words)
+    sure = {(i, j) for i, (_, links, certain) in enumerate(words) for j in links if certain}
+    possible = {(i, j) for i, (_, links, _) in enumerate(words) for j in links}
+    # 助詞は、すぐ前の語の英語に対応してもよい
+    possible |= {(i, j + 1) for i, j in sure if j + 1 < len(ja) and ja[j + 1] in PARTICLES}
+    en = tuple(word for word, _, _ in words)
+    return Pair(tuple(ja), en, frozenset(sure), frozenset(possible), log_prob)
 
 
-def _stream(grammar: Grammar, seed: int) -> Iterator[Pair]:
+def _stream(grammar: Grammar, seed: int, lengths: range = range(1000)) -> Iterator[Pair]:
     rng = random.Random(seed)
     while True:
-        yield _pair(*draw(grammar, rng))
+        ja, tree, log_prob = draw(grammar, rng)
+        if len(ja) in lengths:
+            yield _pair(ja, tree, log_prob)
 
 
 def sample_pairs(
-    grammar: Grammar, n: int, seed: int, *, min_len: int = 1, max_len: int = 10**6
+    grammar: Grammar, n: int, seed: int, *, min_len: int | None = None, max_len: int | None = None
 ) -> list[Pair]:
-    """独立に n 組を引く。日本語の長さが min_len 以上 max_len 以下のものだけを残せる。
+    """独立に n 組を引く。min_len と max_len で、日本語の長さ（語の数）を絞れる。
 
-    長さで選んだ組の log_prob は、選ぶ前の文法での対数確率のまま（選んだ後の分布の確率ではない）。
+    絞っても log_prob は元の文法での値で、絞った後の分布の対数確率ではない。
+    百万文に一つも出ない長さに絞ると ValueError。
     """
-    if n < 1 or not 1 <= min_len <= max_len:
-        raise ValueError(f"n は 1 以上、長さは 1 以上の範囲です: {n}, {min_len}, {max_len}")
-    kept: list[Pair] = []
-    for tried, pair in enumerate(_stream(grammar, seed)):
-        if min_len <= len(pair.ja) <= max_len:
-            kept.append(pair)
-        if len(kept) == n:
-            return kept
-        if tried > 10_000 * (len(kept) + 1):
-            raise ValueError(
-                f"この文法は、長さ {min_len} から {max_len} の文をほとんど作りません。"
-            )
-    return kept
+    lengths = range(min_len or 1, (max_len or 999) + 1)
+    if n < 1 or sum(length_distribution(grammar, 999)[lengths.start : lengths.stop]) < 1e-6:
+        raise ValueError(f"n は 1 以上、長さは文法が作る範囲です: {n=}, {min_len=}, {max_len=}")
+    return list(islice(_stream(grammar, seed, lengths), n))
 
 
-def sentence_log_prob(grammar: Grammar, tokens: Sequence[str]) -> float:
-    """文法が日本語の文を作る確率の対数（ナット）。作らない文では −∞。"""
-    prob, _ = inside(grammar, tokens)
-    return math.log(prob) if prob > 0 else -math.inf
-
-
-@dataclass(frozen=True)
-class Split:
-    """学習、開発（設定を選ぶ）、試験（最後に一度だけ測る）の三つ。"""
+class Split(NamedTuple):
+    """学習、開発（設定を選ぶ）、テスト（最後に一度だけ測る）の三つ。"""
 
     train: list[Pair]
     dev: list[Pair]
@@ -205,41 +230,33 @@ class Split:
 def lm_split(
     n_train: int, *, n_dev: int = 1000, n_test: int = 5000, seed: int = 0, preset: str = "default"
 ) -> Split:
-    """言語モデル用。三つとも文法から独立に引き、同じ文が重なってもよい（下限と比べるため）。
+    """言語モデル用。三つとも文法から独立に引き、同じ文の重なりも残す（文法の値と比べるため）。
 
-    試験と開発は n_train によらず同じ文になる。
+    開発とテストは n_train によらない。n_train を増やすと、前の学習データの後に文が加わる。
     """
-    grammar = hakoniwa(preset)
-    sizes = (n_train, n_dev, n_test)
+    grammar, sizes = hakoniwa(preset), (n_train, n_dev, n_test)
     return Split(*(sample_pairs(grammar, n, 3 * seed + i) for i, n in enumerate(sizes)))
 
 
 def mt_split(
-    n_train: int = 20_000,
-    *,
-    n_dev: int = 500,
-    n_test: int = 1000,
-    seed: int = 0,
-    preset: str = "default",
+    n_train: int = 20_000, *, n_dev: int = 500, n_test: int = 1000, seed=0, preset="default"
 ) -> Split:
-    """翻訳用。同じ文は一度しか現れず、三つは互いに重ならず、HELD_OUT も含まない。"""
+    """翻訳用。同じ文は一度しか現れず、三つは重ならず、HELD_OUT も含まない。"""
     if min(n_train, n_dev, n_test) < 1:
-        raise ValueError(f"文の数は 1 以上が必要です: {n_train}, {n_dev}, {n_test}")
-    total, distinct = n_train + n_dev + n_test, {}
-    for pair in _stream(hakoniwa(preset), seed):
+        raise ValueError(f"文の数は 1 以上が必要です。受け取った値: {n_train}, {n_dev}, {n_test}")
+    stream, distinct = _stream(hakoniwa(preset), seed), {}
+    while len(distinct) < n_train + n_dev + n_test:
+        pair = next(stream)
         if pair.ja != HELD_OUT.ja:
-            distinct.setdefault(pair.ja, pair)
-        if len(distinct) == total:
-            break
-    pairs = list(distinct.values())
-    random.Random(seed).shuffle(pairs)  # 先に出た、ありふれた文が学習に偏らないように
-    return Split(pairs[:n_train], pairs[n_train : n_train + n_dev], pairs[n_train + n_dev :])
-
-
-HELD_OUT = next(p for p in _stream(hakoniwa(), 0) if p.ja == ("猫", "は", "魚", "が", "好き"))
+            distinct[pair.ja] = pair
+    pairs = random.Random(seed).sample(list(distinct.values()), len(distinct))  # 出た順を消す
+    return Split(pairs[:n_train], pairs[n_train:-n_test], pairs[-n_test:])
 
 
 def capitalize(tokens: Sequence[str]) -> str:
-    """表示のための英文。先頭だけ大文字にする。"""
-    text = " ".join(tokens)
-    return text[:1].upper() + text[1:]
+    """表示用の英文。語を空白でつなぎ、先頭だけ大文字にする。"""
+    return " ".join(tokens)[:1].upper() + " ".join(tokens)[1:]
+
+
+# 学習データから外しておく文。8844 は、すぐに出る種
+HELD_OUT = next(p for p in _stream(hakoniwa(), 8844) if p.en == ("cats", "like", "fish"))

@@ -124,7 +124,7 @@ class Hypothesis:
     def score(self, alpha: float) -> float:
         """長さで割り引いた対数確率。alpha が 0 なら対数確率そのもの。
 
-        式: eq-length-penalty  出典: vaswani2017attention, 6.1 節
+        式: eq-length-penalty  出典: wu2016google, 式 (14)
         """
         return self.log_prob / ((5 + len(self.tokens)) / 6) ** alpha
 

@@ -18,7 +18,6 @@ from IPython.display import display
 from PIL import Image
 
 FRAMES = 60  # 一つの図に入れる絵の枚数の上限
-SHARPNESS = 1.6  # 画面の 1 ピクセルあたりに描く点の数（一辺）
 
 
 def _show(png: str, width: int, alt: str, page: str) -> None:
@@ -28,29 +27,32 @@ def _show(png: str, width: int, alt: str, page: str) -> None:
     display(data, raw=True, metadata={"image/png": {"width": width}})
 
 
-def _png(fig: Any, dpi: float, colors: int = 256) -> tuple[str, int]:
-    """図（または軸）を閉じて、base64 の PNG と、画面での幅（ピクセル）にする。"""
+def _png(fig: Any, dpi: int, scale: float, colors: int) -> tuple[str, int]:
+    """図（または軸）を閉じて、base64 の PNG と、画面での幅（ピクセル）にする。
+
+    scale: 画面の 1 ピクセルあたりに描く点の数（一辺）。大きいほど細かく、重い。
+    """
     raw, small = io.BytesIO(), io.BytesIO()
-    fig.figure.savefig(raw, format="png", dpi=dpi * SHARPNESS)
+    fig.figure.savefig(raw, format="png", dpi=dpi * scale)
     plt.close(fig.figure)
     image = Image.open(raw).convert("RGB").quantize(colors)
     image.save(small, "PNG", optimize=True)
-    return base64.b64encode(small.getvalue()).decode(), round(image.width / SHARPNESS)
+    return base64.b64encode(small.getvalue()).decode(), round(image.width / scale)
 
 
 def _picture(png: str, width: int, alt: str) -> str:
     return f'<img alt="{escape(alt)}" width="{width}" src="data:image/png;base64,{png}">'
 
 
-def figure(fig: Any, alt: str, *, dpi: float = 90) -> None:
+def figure(fig: Any, alt: str, *, dpi: int = 90) -> None:
     """図（または軸）を表示する。alt は何が見えるかを言う文で、空なら ValueError。"""
     if not alt.strip():
         raise ValueError("alt には、図に何が見えるかを言う文が要りますが、空です")
-    png, width = _png(fig, dpi)
+    png, width = _png(fig, dpi, 2.0, 256)
     _show(png, width, alt, f'<div class="plot">{_picture(png, width, alt)}</div>')
 
 
-def explore(draw: Callable[..., Any], *, alt: str, dpi: float = 80, **controls: Sequence) -> None:
+def explore(draw: Callable[..., Any], *, alt: str, dpi: int = 80, **controls: Sequence) -> None:
     """スライダーで動かせる図を表示する。draw(名前=値, …) は図（または軸）を作って返す関数。
 
     controls: 名前=選べる値の列。始めは各列の中央の値。alt: 何が見えるかを言う文。
@@ -62,7 +64,7 @@ def explore(draw: Callable[..., Any], *, alt: str, dpi: float = 80, **controls: 
         raise ValueError(f"alt と、合わせて 1〜{FRAMES} 通りの値が要りますが、{got}です")
 
     def frame(values: Sequence) -> tuple[str, int]:
-        return _png(draw(**dict(zip(controls, values, strict=True))), dpi, 64)
+        return _png(draw(**dict(zip(controls, values, strict=True))), dpi, 1.4, 64)
 
     show = _static if os.environ.get("BOOK_STATIC") else _widgets
     show(frame, alt, controls)

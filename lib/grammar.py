@@ -1,178 +1,169 @@
-"""確率文脈自由文法: 文を作る、文の確率を正確に求める、文法そのもののエントロピーを求める。
+"""確率文脈自由文法: 文を引く、文の確率を正確に求める、文法のエントロピーを閉じた式で求める。
 
-書き換える記号は組（例 ("NP", "animal", 2)）、語は文字列。規則は (確率, 右辺)。
+規則の辞書にある文字列が記号で、ない文字列は語。記号を書き換えていくと、同じ記号には戻らずに
+必ず語の並びになるとする。だから、文の長さにも文の数にも限りがあり、どの値も正確に求まる。
 """
 
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-Symbol = tuple
-Rule = tuple[float, tuple["Symbol | str", ...]]
-
-
-@dataclass(frozen=True, eq=False)
-class Grammar:
-    """始まりの記号と、記号ごとの規則。規則の確率は記号ごとに足して 1。"""
-
-    start: Symbol
-    rules: dict[Symbol, tuple[Rule, ...]]
+Step = Callable[[str, Any], Any]  # (語, 今いる所) → 次にいる所。None なら、その語は読めない
 
 
-@dataclass(frozen=True)
+class Rule(NamedTuple):
+    """書き換えの規則。prob の確率で、右辺 rhs（記号と語の並び）になる。"""
+
+    prob: float
+    rhs: tuple[str, ...]
+    note: tuple[str, ...] = ()  # 規則に添える覚え書き（箱庭コーパスでは英語の並び）
+
+
+@dataclass(slots=True)
 class Tree:
-    """導出の木。children の整数は、文の中の語の位置。"""
+    """導出の木。children は rhs と同じ順で、記号なら木、語なら文の中の位置。"""
 
-    symbol: Symbol
-    rhs: tuple
-    children: "tuple[Tree | int, ...]"
-
-    def leaf(self) -> int:
-        """左端の語の位置。"""
-        first = self.children[0]
-        return first if isinstance(first, int) else first.leaf()
+    symbol: str
+    rule: Rule
+    children: list["Tree | int"]
 
 
-def make_grammar(start: Symbol, expand: Callable[[Symbol], Sequence[Rule]]) -> Grammar:
-    """start から届くすべての記号を展開する。重み 0 の規則は捨て、残りを足して 1 に直す。"""
-    rules: dict[Symbol, tuple[Rule, ...]] = {}
-    waiting = [start]
-    while waiting:
-        symbol = waiting.pop()
-        if symbol in rules:
-            continue
-        kept = [(weight, tuple(rhs)) for weight, rhs in expand(symbol) if weight > 0]
-        total = sum(weight for weight, _ in kept)
-        if not kept:
-            raise ValueError(f"記号 {symbol} に使える規則がありません。一つ以上が必要です。")
-        rules[symbol] = tuple((weight / total, rhs) for weight, rhs in kept)
-        waiting += [x for _, rhs in kept for x in rhs if isinstance(x, tuple)]
-    return Grammar(start, rules)
+class Grammar:
+    """始まりの記号と、記号ごとの規則。
+
+    規則は (重み, "右辺の記号と語を空白で区切ったもの", "添え書き") の組で渡す（添え書きは省ける）。
+    重みは、記号ごとに足して 1 になるように直す。負の重みや、和が 0 の記号は ValueError。
+    """
+
+    def __init__(self, start: str, rows: Mapping[str, Sequence[tuple]]):
+        self.start, self.rules = start, {}
+        for symbol, options in rows.items():
+            weights = [weight for weight, *_ in options]
+            if min(weights, default=-1) < 0 or (total := sum(weights)) == 0:
+                raise ValueError(f"重みは 0 以上で、和は正が必要です。{symbol} の重み: {weights}")
+            rules = [Rule(w / total, *map(_split, texts)) for w, *texts in options if w > 0]
+            self.rules[symbol] = rules
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
 
 
 def draw(grammar: Grammar, rng: random.Random) -> tuple[list[str], Tree, float]:
-    """文を一つ引く。(語の列, 導出の木, 対数確率（ナット）)。"""
-    words: list[str] = []
-    log_prob = 0.0
+    """文を一つ引く。返り値は (語の列, 導出の木, 導出の対数確率（ナット）)。"""
+    words, log_probs = [], []
 
-    def grow(symbol: Symbol) -> Tree:
-        nonlocal log_prob
-        options = grammar.rules[symbol]
-        u, i = rng.random(), 0
-        while i < len(options) - 1 and u >= options[i][0]:
-            u -= options[i][0]
-            i += 1
-        prob, rhs = options[i]
-        log_prob += math.log(prob)
-        children: list[Tree | int] = []
-        for x in rhs:
-            if isinstance(x, tuple):
+    def grow(symbol: str) -> Tree:
+        u = rng.random()
+        for rule in grammar.rules[symbol]:
+            u -= rule.prob
+            if u < 0:
+                break
+        log_probs.append(math.log(rule.prob))
+        children = []
+        for x in rule.rhs:
+            if x in grammar.rules:
                 children.append(grow(x))
             else:
                 children.append(len(words))
                 words.append(x)
-        return Tree(symbol, rhs, tuple(children))
+        return Tree(symbol, rule, children)
 
-    return words, grow(grammar.start), log_prob
+    return words, grow(grammar.start), math.fsum(log_probs)
 
 
-def inside(grammar: Grammar, tokens: Sequence[str]) -> tuple[float, int]:
-    """文の確率と、導出の数。文法が作らない文では (0.0, 0)。空の文は ValueError。
+def _walk(
+    grammar: Grammar, origin: Hashable, step: Step, weight: Callable = attrgetter("prob")
+) -> dict[Any, float]:
+    """origin から、文法が作る文を一語ずつ読む。着いた所 → 導出の重みの和。
 
-    式: eq-inside  出典: jurafsky2026speech, 付録 C
+    導出の重みは、使った規則の weight の積。「所」は step が決める。文の中の位置なら
+    内側アルゴリズム、読んだ語数なら長さの分布、読んだ語の並びなら文の一覧になる。
+    """
+
+    @cache
+    def read(x: str, here: Hashable) -> dict:
+        if x not in grammar.rules:
+            there = step(x, here)
+            return {} if there is None else {there: 1.0}
+        arrived = defaultdict(float)
+        for rule in grammar.rules[x]:
+            for there, w in read_all(rule.rhs, here).items():
+                arrived[there] += weight(rule) * w
+        return arrived
+
+    @cache
+    def read_all(items: tuple[str, ...], here: Hashable) -> dict:
+        if not items:
+            return {here: 1.0}
+        arrived = defaultdict(float)
+        for middle, w in read(items[0], here).items():
+            for there, v in read_all(items[1:], middle).items():
+                arrived[there] += w * v
+        return arrived
+
+    return dict(read(grammar.start, origin))
+
+
+def sentence_log_prob(grammar: Grammar, tokens: Sequence[str]) -> float:
+    """文の対数確率（ナット）。導出が何通りあっても、すべて足す（内側アルゴリズム）。
+
+    文法が作らない文では −∞。空の文は ValueError。
+    出典: jurafsky2026speech, 付録（確率文脈自由文法）
     """
     if len(tokens) == 0:
-        raise ValueError("空の文には確率を付けられません。一語以上が必要です。")
-
-    @cache
-    def spans(symbol: Symbol, begin: int) -> dict[int, tuple[float, int]]:
-        """symbol が begin から覆える終わりの位置 → (確率, 導出の数)。"""
-        found = defaultdict(lambda: (0.0, 0))
-        for prob, rhs in grammar.rules[symbol]:
-            partial = {begin: (prob, 1)}
-            for x in rhs:
-                partial = extend(partial, x)
-            for end, (p, n) in partial.items():
-                found[end] = (found[end][0] + p, found[end][1] + n)
-        return dict(found)
-
-    def extend(partial: dict, x: "Symbol | str") -> dict:
-        longer = defaultdict(lambda: (0.0, 0))
-        for end, (p, n) in partial.items():
-            if isinstance(x, str):
-                steps = {end + 1: (1.0, 1)} if tokens[end : end + 1] == (x,) else {}
-            else:
-                steps = spans(x, end)
-            for stop, (q, m) in steps.items():
-                longer[stop] = (longer[stop][0] + p * q, longer[stop][1] + n * m)
-        return longer
-
-    tokens = tuple(tokens)
-    return spans(grammar.start, 0).get(len(tokens), (0.0, 0))
+        raise ValueError("空の文の確率は求められません。一語以上が必要です。")
+    prob = _walk(grammar, 0, _match(tokens)).get(len(tokens), 0.0)
+    return math.log(prob) if prob > 0 else -math.inf
 
 
-def _expected(grammar: Grammar, own: Callable[[Rule], float]) -> float:
-    """一つの文が含む規則の own(規則) の合計の期待値。文法は有限なので、下から足せば求まる。"""
+def derivations(grammar: Grammar, tokens: Sequence[str]) -> int:
+    """文の導出の数。2 以上なら、その文は曖昧。"""
+    return int(_walk(grammar, 0, _match(tokens), lambda rule: 1).get(len(tokens), 0))
 
-    @cache
-    def total(symbol: Symbol) -> float:
-        return sum(
-            rule[0] * (own(rule) + sum(total(x) for x in rule[1] if isinstance(x, tuple)))
-            for rule in grammar.rules[symbol]
-        )
 
-    return total(grammar.start)
+def _match(tokens: Sequence[str]) -> Step:
+    return lambda word, i: i + 1 if i < len(tokens) and tokens[i] == word else None
+
+
+def length_distribution(grammar: Grammar, max_len: int) -> list[float]:
+    """文の長さ（語の数）が 0、1、…、max_len である確率。"""
+    lengths = _walk(grammar, 0, lambda word, length: length + 1 if length < max_len else None)
+    return [lengths.get(length, 0.0) for length in range(max_len + 1)]
+
+
+def enumerate_sentences(grammar: Grammar) -> dict[tuple[str, ...], float]:
+    """すべての文 → 確率。ごく小さな文法でだけ使える。"""
+    return _walk(grammar, (), lambda word, sentence: (*sentence, word))
 
 
 def entropy(grammar: Grammar) -> float:
-    """文一つあたりのエントロピー（ナット）。導出が一通りの文法で正確。
+    """文一つあたりのエントロピー（ナット）。どの文の導出も一通りなら、正確。
 
-    式: eq-grammar-entropy  出典: shannon1948mathematical
+    選んだ規則の驚き −log prob を、文一つ分だけ足した期待値。
+    出典: shannon1948mathematical
     """
-    return _expected(grammar, lambda rule: -math.log(rule[0]))
+    return _expected_sum(grammar, lambda rule: -math.log(rule.prob))
 
 
 def expected_length(grammar: Grammar) -> float:
     """文の長さの期待値（語の数。文末の記号は数えない）。"""
-    return _expected(grammar, lambda rule: sum(isinstance(x, str) for x in rule[1]))
+    return _expected_sum(grammar, lambda rule: len([x for x in rule.rhs if x not in grammar.rules]))
 
 
-def length_distribution(grammar: Grammar, max_len: int) -> list[float]:
-    """長さ 0 から max_len までの確率。"""
-
-    def convolve(a: list[float], b: list[float]) -> list[float]:
-        return [sum(a[i] * b[k - i] for i in range(k + 1)) for k in range(max_len + 1)]
-
-    one_word = [float(k == 1) for k in range(max_len + 1)]
+def _expected_sum(grammar: Grammar, value: Callable[[Rule], float]) -> float:
+    """文一つの導出で使う規則の value の和の、期待値。"""
 
     @cache
-    def lengths(symbol: Symbol) -> tuple[float, ...]:
-        mixture = [0.0] * (max_len + 1)
-        for prob, rhs in grammar.rules[symbol]:
-            row = [prob] + [0.0] * max_len
-            for x in rhs:
-                row = convolve(row, lengths(x) if isinstance(x, tuple) else one_word)
-            mixture = [a + b for a, b in zip(mixture, row, strict=True)]
-        return tuple(mixture)
+    def below(x: str) -> float:
+        return math.fsum(
+            rule.prob * (value(rule) + sum(map(below, rule.rhs)))
+            for rule in grammar.rules.get(x, ())
+        )
 
-    return list(lengths(grammar.start))
-
-
-def enumerate_sentences(grammar: Grammar) -> list[tuple[tuple[str, ...], float]]:
-    """すべての文とその確率。小さな文法でだけ使える。"""
-
-    @cache
-    def every(symbol: Symbol) -> list[tuple[tuple[str, ...], float]]:
-        sentences = []
-        for prob, rhs in grammar.rules[symbol]:
-            partial = [((), prob)]
-            for x in rhs:
-                tails = every(x) if isinstance(x, tuple) else [((x,), 1.0)]
-                partial = [(a + b, p * q) for a, p in partial for b, q in tails]
-            sentences += partial
-        return sentences
-
-    return every(grammar.start)
+    return below(grammar.start)

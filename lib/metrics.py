@@ -1,6 +1,6 @@
 """評価: 交差エントロピーとパープレキシティ、訳文の一致（完全一致、BLEU）、対応づけ（AER）。
 
-T 訳文の長さ  S 原文の長さ
+N 予測したトークンの数  T 訳文の長さ  S 原文の長さ
 """
 
 import math
@@ -25,10 +25,10 @@ def cross_entropy(log_probs: Sequence[float] | Float[Tensor, "N"], base: float =
     values = torch.as_tensor(log_probs, dtype=torch.float64).flatten()
     if len(values) == 0:
         raise ValueError("対数確率が空です。一つ以上のトークンが必要です。")
-    if values.isnan().any() or (values > 1e-9).any():
-        bad = values[values.isnan() | (values > 1e-9)][0].item()
-        raise ValueError(f"対数確率は 0 以下の数が必要です。受け取った値: {bad}")
-    return -values.mean().item() / math.log(base) + 0.0
+    wrong = values[values.isnan() | (values > 1e-9)]  # 丸め誤差の分だけは許す
+    if len(wrong) > 0:
+        raise ValueError(f"対数確率は 0 以下の数が必要です。受け取った値: {wrong[0].item()}")
+    return abs(values.mean().item()) / math.log(base)  # 対数確率は 0 以下なので、−log p の平均
 
 
 def perplexity(log_probs: Sequence[float] | Float[Tensor, "N"]) -> float:
@@ -50,7 +50,7 @@ def bits_per_char(log_probs: Sequence[float] | Float[Tensor, "N"], n_chars: int)
 
 
 def mean_difference(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """対になった値の差 a − b の平均と、その標準誤差。"""
+    """対になった値の差 a − b の平均と、その標準誤差（差の標準偏差を √個数 で割ったもの）。"""
     if len(a) != len(b) or len(a) < 2:
         raise ValueError(f"同じ長さの二つ以上の値が必要です。受け取った長さ: {len(a)} と {len(b)}")
     difference = torch.as_tensor(a, dtype=torch.float64) - torch.as_tensor(b, dtype=torch.float64)
@@ -110,10 +110,10 @@ def argmax_links(weights: Float[Tensor, "T S"]) -> set[tuple[int, int]]:
 
 
 def aer(links: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> float:
-    """対応づけの誤り率（0 が最良）。sure は必ず当てるべき組、possible は当てても誤りでない組。
+    """アラインメント誤り率（0 が最良）。links は出力、sure と possible は正解で、文ごとに並べる。
 
-    文ごとの数をコーパス全体で足してから割る。
-    式: eq-aer  出典: och2003systematic, 式 (20)
+    sure は必ず当てるべき組、possible は当てても誤りでない組。数は全文で足してから割る。
+    式: eq-aer  出典: och2003systematic, 5 節
     """
     _check_pairs(links, sure)
     _check_pairs(links, possible)

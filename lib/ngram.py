@@ -20,6 +20,8 @@ from lib.text import BOS, EOS, SPECIALS
 START, END = SPECIALS[BOS], SPECIALS[EOS]
 
 Sentence = Sequence[str]
+Sentences = Sequence[Sentence]
+Words = Iterable[str] | None  # 予測する語。None なら学習データの語と </s>
 Context = tuple[str, ...]
 Counts = dict[Context, Counter]
 Level = dict[Context, tuple[dict[str, float], float]]  # 文脈 → (直接の分, 残り)
@@ -108,8 +110,8 @@ def _tables(counts: Counts, direct, rest) -> Level:
     return level
 
 
-def _vocabulary(sentences: Sequence[Sentence], words: Iterable[str] | None) -> list[str]:
-    """予測する語。words を渡さなければ、学習データに現れた語と </s>。"""
+def _vocabulary(sentences: Sentences, words: Words) -> list[str]:
+    """予測する語。"""
     seen = {word for sentence in sentences for word in sentence} | {END}
     if words is None:
         return sorted(seen)
@@ -124,18 +126,16 @@ def _unigram(counts: Counts, words: Iterable[str]) -> dict[str, float]:
     return {word: counts[()][word] / total for word in words}
 
 
-def mle(sentences: Sequence[Sentence], n: int, words: Iterable[str] | None = None) -> NgramLM:
+def mle(sentences: Sentences, n: int, words: Words = None) -> NgramLM:
     """最尤推定。回数の比。見たことのない文脈ではどの語も 0（分布にならない）。
 
     式: eq-mle  出典: jurafsky2026speech, 3.1 節
     """
-    level = _tables(count(sentences, n), lambda c, total: c / total, lambda kinds, total: 0.0)
+    level = _tables(count(sentences, n), lambda c, t: c / t, lambda kinds, t: 0.0)
     return NgramLM(n, (level,), dict.fromkeys(_vocabulary(sentences, words), 0.0))
 
 
-def add_k(
-    sentences: Sequence[Sentence], n: int, k: float, words: Iterable[str] | None = None
-) -> NgramLM:
+def add_k(sentences: Sentences, n: int, k: float, words: Words = None) -> NgramLM:
     """加算平滑化（k = 1 が Laplace）。すべての語の回数に k を足してから比を取る。
 
     式: eq-add-k  出典: chen1999empirical, 2.1 節
@@ -144,17 +144,12 @@ def add_k(
         raise ValueError(f"k は正の数が必要です。受け取った値: {k}")
     base = _vocabulary(sentences, words)
     mass = k * len(base)  # 一つの文脈に足される回数
-    level = _tables(
-        count(sentences, n),
-        lambda c, total: c / (total + mass),
-        lambda kinds, total: mass / (total + mass),
-    )
+    counts = count(sentences, n)
+    level = _tables(counts, lambda c, t: c / (t + mass), lambda kinds, t: mass / (t + mass))
     return NgramLM(n, (level,), dict.fromkeys(base, 1 / len(base)))
 
 
-def interpolate(
-    sentences: Sequence[Sentence], lambdas: Sequence[float], words: Iterable[str] | None = None
-) -> NgramLM:
+def interpolate(sentences: Sentences, lambdas: Sequence[float], words: Words = None) -> NgramLM:
     """線形補間。lambdas は次数 n から 2 までの、その次数の最尤推定に置く割合（n = 割合の数 + 1）。
 
     式: eq-interpolation  出典: chen1999empirical, 2.3 節
@@ -169,9 +164,7 @@ def interpolate(
     return NgramLM(n, levels, _unigram(count(sentences, 1), _vocabulary(sentences, words)))
 
 
-def fit_lambdas(
-    sentences: Sequence[Sentence], held_out: Sequence[Sentence], n: int, steps: int = 20
-) -> list[list[float]]:
+def fit_lambdas(sentences: Sentences, held_out: Sentences, n: int, steps: int = 20) -> list:
     """EM 法で割合を決める。held_out は学習データと別の文。各回の割合の列を返す（最後が答え）。
 
     式: eq-em-lambda  出典: chen1999empirical, 2.3 節
@@ -205,39 +198,29 @@ def _expected_stops(model, lambdas, context, word, stopped, reached) -> None:
 
 def _discounted(counts: Counts, discount: float) -> Level:
     """現れた語の回数から D を引き、引いた分を残りにする。"""
-    return _tables(
-        counts,
-        lambda c, total: max(c - discount, 0.0) / total,
-        lambda kinds, total: discount * kinds / total,
-    )
+    if not 0 < discount <= 1:
+        raise ValueError(f"割引 D は 0 より大きく 1 以下が必要です。受け取った値: {discount}")
+    return _tables(counts, lambda c, t: (c - discount) / t, lambda kinds, t: discount * kinds / t)
 
 
 def absolute_discount(
-    sentences: Sequence[Sentence],
-    n: int,
-    discount: float = 0.75,
-    words: Iterable[str] | None = None,
+    sentences: Sentences, n: int, discount: float = 0.75, words: Words = None
 ) -> NgramLM:
     """絶対割引。どの次数も普通の回数から D を引き、下の次数へ回す。
 
     式: eq-absolute-discount  出典: chen1999empirical, 2.6 節
     """
-    _check_discount(discount)
     levels = tuple(_discounted(count(sentences, i), discount) for i in range(n, 1, -1))
     return NgramLM(n, levels, _unigram(count(sentences, 1), _vocabulary(sentences, words)))
 
 
 def kneser_ney(
-    sentences: Sequence[Sentence],
-    n: int,
-    discount: float = 0.75,
-    words: Iterable[str] | None = None,
+    sentences: Sentences, n: int, discount: float = 0.75, words: Words = None
 ) -> NgramLM:
     """補間型の Kneser–Ney。最上位だけが回数を使い、下は「何種類の語の後に来たか」を使う。
 
     式: eq-kneser-ney  出典: kneser1995improved; chen1999empirical, 2.7 節
     """
-    _check_discount(discount)
     counts, levels = count(sentences, n), []
     for i in range(n, 1, -1):
         levels.append(_discounted(counts, discount))
@@ -245,12 +228,7 @@ def kneser_ney(
     return NgramLM(n, tuple(levels), _unigram(counts, _vocabulary(sentences, words)))
 
 
-def _check_discount(discount: float) -> None:
-    if not 0 < discount <= 1:
-        raise ValueError(f"割引 D は 0 より大きく 1 以下が必要です。受け取った値: {discount}")
-
-
-def unseen_rate(train: Sequence[Sentence], test: Sequence[Sentence], n: int) -> float:
+def unseen_rate(train: Sentences, test: Sentences, n: int) -> float:
     """test の n-gram のうち、train に一度も現れないものの割合（0 から 1）。
 
     式: eq-markov  出典: jurafsky2026speech, 3.4 節

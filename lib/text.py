@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 import torch
 from jaxtyping import Bool, Int
@@ -23,6 +24,10 @@ class Vocab:
     """語と番号の対応。先頭の四つは特別な記号（詰めもの、文の始まり、文の終わり、未知語）。"""
 
     words: tuple[str, ...]
+
+    def __post_init__(self):
+        if self.words[:4] != SPECIALS or len(set(self.words)) < len(self.words):
+            raise ValueError(f"先頭は {SPECIALS}、語に重なりなし、が必要です: {self.words[:9]}")
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], min_count: int = 1) -> "Vocab":
@@ -47,14 +52,12 @@ class Vocab:
         return self._index.get(word, UNK)
 
     def encode(
-        self,
-        tokens: Sequence[str],
-        *,
-        bos: bool = False,
-        eos: bool = False,
-        unknown: str = "replace",
+        self, tokens: Sequence[str], *, bos: bool = False, eos: bool = False, unknown="replace"
     ) -> list[int]:
-        """語の列を番号の列に直す。空の列や、unknown="error" での未知語は ValueError。"""
+        """語の列を番号の列に直す。bos と eos は、文の始まりと終わりの記号を付けるかどうか。
+
+        未知語は UNK の番号にする。unknown="error" なら ValueError。空の列も ValueError。
+        """
         if unknown not in ("replace", "error"):
             raise ValueError(f'unknown は "replace" か "error" です。受け取った値: {unknown!r}')
         if len(tokens) == 0:
@@ -66,15 +69,10 @@ class Vocab:
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """番号の列を語の列に戻す。最初の </s> で止まり、<pad> と <s> は落とす。"""
-        tokens = []
-        for i in ids:
-            if i == EOS:
-                break
-            if not 0 <= i < len(self):
-                raise ValueError(f"番号は 0 以上 {len(self)} 未満が必要です。受け取った番号: {i}")
-            if i not in (PAD, BOS):
-                tokens.append(self.words[i])
-        return tokens
+        ids = list(takewhile(lambda i: i != EOS, ids))
+        if wrong := [i for i in ids if not 0 <= i < len(self)]:
+            raise ValueError(f"番号は 0 以上 {len(self)} 未満です。受け取った番号: {wrong[:5]}")
+        return [self.words[i] for i in ids if i not in (PAD, BOS)]
 
 
 def pad(sequences: Sequence[Sequence[int]], length: int | None = None) -> Int[Tensor, "B T"]:
@@ -102,16 +100,17 @@ def encode_pairs(pairs: Iterable, src_vocab: Vocab, tgt_vocab: Vocab) -> list[Ex
 
 
 def collate(batch: Sequence[Example]) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B T"]]:
-    """番号の対を集めて、原文の表と訳文の表にする。"""
-    sources, targets = zip(*batch, strict=True)
-    return pad(sources), pad(targets)
+    """番号に直した対訳を集めて、原文の表と訳文の表にする。空のバッチは ValueError。"""
+    return pad([source for source, _ in batch]), pad([target for _, target in batch])
 
 
 def batches(n: int, batch_size: int, generator: torch.Generator) -> Iterator[list[int]]:
-    """0 から n-1 の番号を、混ぜて batch_size 個ずつ、終わりなく返す。一巡するごとに混ぜ直す。"""
+    """0 から n−1 の番号を混ぜて、batch_size 個ずつ、終わりなく返す。一巡するごとに混ぜ直す。
+
+    割り切れなければ、一巡の最後だけ少ない。
+    """
     if n < 1 or batch_size < 1:
         raise ValueError(f"n と batch_size は 1 以上が必要です。受け取った値: {n}, {batch_size}")
     while True:
-        yield from (
-            chunk.tolist() for chunk in torch.randperm(n, generator=generator).split(batch_size)
-        )
+        for chunk in torch.randperm(n, generator=generator).split(batch_size):
+            yield chunk.tolist()

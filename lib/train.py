@@ -50,7 +50,8 @@ def next_token_loss(
 ) -> Float[Tensor, ""]:
     """次のトークンの交差エントロピー。PAD を除いた、トークン一つあたりの平均（ナット）。
 
-    式: eq-shifted-loss  出典: sutskever2014sequence, 式 (2)
+    label_smoothing は、正解の確率のうち語彙全体に均等に配る割合。すべて PAD なら ValueError。
+    式: eq-shifted-loss  出典: sutskever2014sequence, 3.2 節; szegedy2016rethinking, 7 節
     """
     if (targets == PAD).all():
         raise ValueError("目標がすべて PAD です。損失を計算するトークンが一つ以上必要です。")

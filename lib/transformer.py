@@ -31,8 +31,8 @@ def note(trace: Trace, **tensors: Tensor) -> None:
         trace.update(tensors)
 
 
-def source_mask(src: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"]:
-    """原文で見てよい位置。詰めもの（PAD）は見せない。ほかにも見せたくない語があれば、ここで。"""
+def visible(src: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"]:
+    """原文で見てよい位置。詰めもの（PAD）は見せない。</s> も見せたくなければ、ここで外す。"""
     return padding_mask(src)[:, None, None]
 
 
@@ -218,7 +218,7 @@ class Transformer(nn.Module):
 
     def encode(self, src: Int[Tensor, "B S"], trace: Trace = None) -> Float[Tensor, "B S D"]:
         """原文を読み、位置ごとのベクトル（memory）にする。すべて PAD の文は ValueError。"""
-        x, mask = self.embed(self.src_embedding, src), source_mask(src)
+        x, mask = self.embed(self.src_embedding, src), visible(src)
         note(trace, src_embedding=x)
         for i, block in enumerate(self.encoder):
             x = block(x, mask, branch(branch(trace, "encoder"), i))
@@ -231,7 +231,7 @@ class Transformer(nn.Module):
         memory = self.encode(src, trace)
         return {
             "source": [block.cross_attention.keys_values(memory) for block in self.decoder],
-            "source_mask": source_mask(src),
+            "source_mask": visible(src),
             "past": [None] * len(self.decoder),
             "past_mask": padding_mask(src[:, :0]),  # まだ一語も読んでいない (B, 0)
         }

@@ -31,7 +31,8 @@ if TYPE_CHECKING:  # torch の読み込みは、採点のときだけにする
     from exercises.grading.judge import Report
 
 SKIPPED = {"check", "try"}
-RECORD = "verdict.json"
+SETUP = "#@title 準備："
+HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS\n?", re.DOTALL)
 _workers: list[Workers] = []
 _seed: list[str] = []
 
@@ -53,15 +54,19 @@ def questions(assignment: str) -> tuple[Question, ...]:
     return importlib.import_module(f"exercises.checks.{assignment}").QUESTIONS
 
 
-def code_cells(nb: NotebookNode) -> list[list]:
-    """実行するセルの [名前, コード]。テストのセルと、公開の検査のセルは実行しない。"""
+def code_cells(nb: NotebookNode, without: set[str] = frozenset()) -> list[list]:
+    """実行するセルの [番号, コード]。採点の欄と公開の検査のセルと、without の答えは除く。"""
     cells = []
     for i, cell in enumerate(nb.cells):
-        tags = set(cell.metadata.get("tags", []))
+        tags, name = set(cell.metadata.get("tags", [])), grade_id(cell)
         test = nbgrader.utils.is_grade(cell) and not nbgrader.utils.is_solution(cell)
-        if cell.cell_type == "code" and not test and not tags & SKIPPED:
+        if cell.cell_type == "code" and not test and not tags & SKIPPED and name not in without:
             cells.append([str(i), cell.source])
     return cells
+
+
+def grade_id(cell: NotebookNode) -> str:
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
 
 
 def workers() -> Workers:
@@ -80,12 +85,19 @@ def grade(
     """問いごとの判定と注意書き、セルの実行の記録。問いごとに、新しいプロセスで実行し直す。"""
     from exercises.grading.judge import judge
 
-    cells, reports, log = code_cells(nb), {}, []
+    reports, log = {}, []
     number = seed_number(seed, assignment)
-    for question in questions(assignment):
-        with workers().session(cells) as caller:
-            report = judge(question, caller, number)
-            log = log or caller.log
+    everything = questions(assignment)
+    for question in everything:
+        others = {q.id for q in everything if q is not question}
+        for without in (set(), others):  # ほかの答えのせいで止まったら、それを除いてやり直す
+            with workers().session(code_cells(nb, without)) as caller:
+                died = bool(caller.dead)
+                if not died or without:
+                    report = judge(question, caller, number)
+            if not died:
+                break
+        log = log or caller.log
         reports[question.id] = (report, notes(nb, question, caller.log))
     return reports, log
 
@@ -95,7 +107,7 @@ def notes(nb: NotebookNode, question: Question, log: list) -> list[str]:
     out = []
     for name, _, error in log:
         cell = nb.cells[int(name)]
-        if cell.metadata.get("nbgrader", {}).get("grade_id") != question.id:
+        if grade_id(cell) != question.id:
             continue
         if error:
             line = f"{error['line']} 行目で " if error.get("line") else ""
@@ -179,13 +191,15 @@ class Verdict(NbGraderPreprocessor):
         reports, log = grade(nb, facts["assignment"], seed)
         self._show_log(nb, log)
         for cell in nb.cells:
-            name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-            question = name.removesuffix("-code")
-            if cell.cell_type == "code" and name.endswith("-code") and question in reports:
+            question = grade_id(cell).removesuffix("-code")
+            if cell.cell_type == "code" and question in reports and nbgrader.utils.is_grade(cell):
                 cell.outputs = outputs(*reports[question])
-        folder = pathlib.Path(resources["metadata"]["path"])
         text = record(reports, facts["assignment"], facts["student"], seed)
-        (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+        # 返却されるフォルダの外に置く（autograded/ の中のファイルは、すべて学生に返る）
+        course = pathlib.Path(resources["metadata"]["path"]).parents[2]
+        folder = course / "verdicts" / facts["student"]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{facts['assignment']}.json").write_text(text + "\n", encoding="utf-8")
         return nb, resources
 
     @staticmethod
@@ -200,12 +214,17 @@ class Verdict(NbGraderPreprocessor):
 
 
 class SafeFeedback(NbGraderPreprocessor):
-    """返却のページに、学生の HTML も添付も入れない。"""
+    """返却のページに、学生の HTML も添付も、自己確認の部品も入れない。"""
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        nb.cells = [c for c in nb.cells if not c.source.startswith(SETUP)]
+        return super().preprocess(nb, resources)
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict, index: int
     ) -> tuple[NotebookNode, dict]:
         cell.pop("attachments", None)
+        cell.source = HIDDEN.sub("", cell.source)
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", cell.source)
         elif cell.cell_type == "raw":

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import tests.shapes
 from jaxtyping import install_import_hook
+
+import tests.shapes
 
 LIB = Path(__file__).resolve().parents[2] / "lib"
 SHAPED = [f"lib.{p.stem}" for p in sorted(LIB.glob("*.py")) if "jaxtyping" in p.read_text("utf-8")]

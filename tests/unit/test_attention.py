@@ -58,6 +58,15 @@ def test_attention_with_leading_axes_and_none():
             torch.testing.assert_close(attention(q[i, j], k[i, j], v[i, j])[0], both[i, j])
 
 
+def test_leading_axes_and_a_mask_that_is_spread_over_them():
+    q, k, v = qkv(torch.float64, 2, B)
+    random = masks()["random"]
+    context, weights = attention(q, k, v, random)
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=random)
+    torch.testing.assert_close(context, expected)
+    assert weights.shape == (2, B, T, S)
+
+
 def test_a_masked_key_is_the_same_as_no_key():
     q, k, v = qkv(torch.float64, B)
     keep = torch.tensor([0, 2, 3, 6])
@@ -165,6 +174,36 @@ def test_a_row_that_may_see_nothing_is_refused_in_japanese():
         masked_softmax(torch.zeros(T, S), mask)
     with pytest.raises(ValueError, match="割り切れる"):
         MultiHeadAttention(10, 3)
+
+
+def test_causal_mask_by_hand():
+    assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True] * 3]
+    assert causal_mask(2, past=2).tolist() == [[True, True, True, False], [True] * 4]
+    assert causal_mask(5)[2:].equal(causal_mask(3, past=2))
+
+
+def test_what_is_masked_may_be_anything():
+    q, k, v = (x.requires_grad_() for x in qkv(torch.float64, B))
+    mask = masks()["padding"]
+    context, _ = attention(q, k, v, mask)
+    context.pow(2).sum().backward()
+    hidden = ~mask[:, 0, :, None]
+    assert q.grad.isfinite().all()
+    assert (k.grad[hidden.expand_as(k)] == 0).all() and (v.grad[hidden.expand_as(v)] == 0).all()
+    with torch.no_grad():
+        loud = k.masked_fill(hidden, 1e30), v.masked_fill(hidden, 1e30)
+    torch.testing.assert_close(attention(q, *loud, mask)[0], context, rtol=0, atol=0)
+
+
+def test_every_parameter_gets_a_gradient():
+    torch.manual_seed(5)
+    x, memory = torch.randn(B, T, D), torch.randn(B, S, D)
+    for part in (MultiHeadAttention(D, H), AdditiveAttention(D, D, J)):
+        out, _ = (
+            part(x, memory) if isinstance(part, MultiHeadAttention) else part(x, memory, memory)
+        )
+        out.pow(2).sum().backward()
+        assert all(p.grad.abs().sum() > 0 for p in part.parameters())
 
 
 def test_gradient_through_a_mask_is_finite_and_right():

@@ -79,6 +79,37 @@ def test_greedy_of_a_batch_is_greedy_of_each():
     assert together == alone
 
 
+def test_greedy_keeps_padding_that_a_model_emits_and_no_graph():
+    model = transformer(0)
+    with torch.no_grad():
+        model.output.weight.zero_()
+        model.tgt_embedding.weight.zero_()  # all logits equal: argmax is PAD, for ever
+    assert greedy(model.step, model.start(SRC), [3, 1, 5]) == [[PAD] * 3, [PAD], [PAD] * 5]
+    grads = []
+
+    def step(tokens, state):
+        logits, state = model.step(tokens, state)
+        grads.append(logits.requires_grad)
+        return logits, state
+
+    greedy(step, model.start(SRC), [2, 2, 2])
+    assert grads == [False, False]
+
+
+def test_finished_rows_leave_the_batch():
+    sizes = []
+
+    def step(tokens, state):
+        sizes.append(len(tokens))
+        logits = torch.zeros(len(tokens), V)
+        logits[torch.arange(len(tokens)), torch.where(state == len(sizes), EOS, 4)] = 1
+        return logits, state
+
+    ends = torch.tensor([2, 5, 3])  # the step at which each row says </s>
+    assert greedy(step, ends, [7, 4, 7]) == [[4, EOS], [4] * 4, [4, 4, EOS]]
+    assert sizes == [3, 3, 2, 1]
+
+
 def test_select_walks_nested_states():
     a, b = torch.arange(3), torch.arange(6).reshape(3, 2)
     state = {"a": a, "deep": [(b, 5), None]}

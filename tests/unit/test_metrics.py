@@ -75,6 +75,18 @@ def test_bleu_is_sacrebleus_on_a_thousand_random_corpora():
     assert positive > 300
 
 
+def test_bleu_is_sacrebleus_on_one_corpus_of_a_thousand_pairs():
+    rng = random.Random(1)
+    refs = [rng.choices("abcdefgh", k=rng.choice([1, 2, 4, 8, 16])) for _ in range(1000)]
+    hyps = [[w for w in ref if rng.random() < 0.9] for ref in refs]
+    hyps[:90] = [[]] * 30 + [["a"]] * 30 + [["a"] * 9] * 30
+    for n in (1000, 30, 90):
+        expected = reference_bleu(hyps[:n], refs[:n])
+        assert metrics.bleu(hyps[:n], refs[:n]) == pytest.approx(expected, abs=1e-9)
+    assert 20 < metrics.bleu(hyps, refs) < 80
+    assert metrics.bleu(refs, refs) == pytest.approx(100)
+
+
 @pytest.mark.parametrize(
     ("hypothesis", "n", "expected"),
     [
@@ -85,14 +97,21 @@ def test_bleu_is_sacrebleus_on_a_thousand_random_corpora():
     ],
 )
 def test_worked_bleu(hypothesis, n, expected):
-    reference = ["the cat is on the mat".split()]
+    reference = [["the", "cat", "is", "on", "the", "mat"]]
     assert metrics.bleu([hypothesis.split()], reference, n) == pytest.approx(expected, abs=1e-4)
 
 
 def test_clipping_and_the_three_token_trap():
-    reference = ["the cat is on the mat".split()]
+    reference = [["the", "cat", "is", "on", "the", "mat"]]
     precisions, penalty = metrics.bleu_parts([["the"] * 7], reference)
     assert precisions[0] == pytest.approx(2 / 7) and penalty == 1
+    precisions, penalty = metrics.bleu_parts([["the", "cat", "is", "on", "mat"]], reference)
+    assert precisions == pytest.approx([5 / 5, 3 / 4, 2 / 3, 1 / 2])
+    assert penalty == pytest.approx(math.exp(-1 / 5))
+    precisions, penalty = metrics.bleu_parts(
+        [["the", "cat", "is", "on", "the", "red", "mat"]], reference
+    )
+    assert precisions == pytest.approx([6 / 7, 4 / 6, 3 / 5, 2 / 4]) and penalty == 1
     perfect = [["cats", "like", "fish"]]
     assert metrics.bleu(perfect, perfect) == 0
     assert metrics.bleu(perfect, perfect, max_n=3) == pytest.approx(100)
@@ -120,8 +139,10 @@ def test_alignment_error_by_hand():
         (lambda: metrics.cross_entropy([0.5]), "受け取った値: 0.5"),
         (lambda: metrics.bits_per_char([-1.0], 0), "文字数は 1 以上"),
         (lambda: metrics.mean_difference([1.0], [1.0]), "二つ以上"),
+        (lambda: metrics.mean_difference([1.0, 2.0], [1.0]), "長さ: 2 と 1"),
         (lambda: metrics.bleu([], []), "同じ数だけ"),
         (lambda: metrics.exact_match([["a"]], []), "1 と 0"),
+        (lambda: metrics.aer([set()], [], [set()]), "1 と 0"),
         (lambda: metrics.aer([set()], [set()], [set()]), "組が一つもありません"),
     ],
 )

@@ -10,6 +10,10 @@ import tokenize
 from pathlib import Path
 
 import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from lib.attention import MultiHeadAttention, attention
 
 ROOT = Path(__file__).resolve().parents[2]
 LIB = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "lib").glob("*.py"))}
@@ -242,6 +246,15 @@ def test_lib_is_quiet(name):
 @pytest.mark.parametrize("path", TESTS, ids=lambda p: p.stem)
 def test_every_test_asserts_something(path):
     assert without_assertion(path.read_text("utf-8")) == []
+
+
+def test_shapes_in_signatures_are_executed():
+    q, k = torch.zeros(2, 3, 5), torch.zeros(2, 7, 5)
+    assert attention(q, k, k)[0].shape == (2, 3, 5)
+    with pytest.raises(TypeCheckError):
+        attention(q, k, k[:, :3])
+    with pytest.raises(TypeCheckError):
+        MultiHeadAttention(5, 1)(k, k[0])
 
 
 # Each rule can fail

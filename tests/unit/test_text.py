@@ -36,6 +36,7 @@ def test_decode_undoes_encode():
         assert (ids[0], ids[-1]) == (BOS, EOS)
         assert vocab.decode([*ids, PAD, PAD]) == sentence
     assert vocab.decode([4, EOS, 5, 6]) == ["が"]
+    assert vocab.decode([4, EOS, 99]) == ["が"] and vocab.decode([]) == []  # unread after the end
 
 
 def test_unknown_words_follow_the_policy():
@@ -76,15 +77,20 @@ def test_batches_visit_every_example_once_a_round_and_reshuffle():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Vocab.build([["<s>"]]), "特別な記号"),
+        (lambda: Vocab(("猫", "が")), "先頭は .*必要です: .'猫', 'が'"),
+        (lambda: Vocab((*SPECIALS, "猫", "猫")), "語に重なりなし"),
+        (lambda: Vocab.build([["<s>"]]), "特別な記号を入れないでください.*'<s>'"),
         (lambda: Vocab.build(SENTENCES, min_count=9), "9 回以上"),
         (lambda: Vocab.build(SENTENCES).encode([]), "空の列"),
         (lambda: Vocab.build(SENTENCES).encode(["猫"], unknown="skip"), '"replace" か "error"'),
-        (lambda: Vocab.build(SENTENCES).decode([99]), "9 未満"),
+        (lambda: Vocab.build(SENTENCES).decode([4, 99]), r"9 未満です。受け取った番号: \[99\]"),
+        (lambda: Vocab.build(SENTENCES).decode([-1]), r"受け取った番号: \[-1\]"),
         (lambda: pad([]), "空のバッチ"),
         (lambda: pad([[4], []]), "空の列"),
         (lambda: pad([[4, 5, 6]], length=2), "3 以上"),
-        (lambda: next(batches(0, 3, torch.Generator())), "1 以上"),
+        (lambda: collate([]), "空のバッチ"),
+        (lambda: next(batches(0, 3, torch.Generator())), "1 以上.*受け取った値: 0, 3"),
+        (lambda: next(batches(3, 0, torch.Generator())), "1 以上.*受け取った値: 3, 0"),
     ],
 )
 def test_bad_input_is_refused_in_japanese(call, message):

@@ -7,8 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lib.text import PAD
+from lib.decode import greedy
+from lib.text import BOS, EOS, PAD, collate
 from lib.train import TrainConfig, fit, next_token_loss, warmup_cosine
+from lib.transformer import Transformer, TransformerConfig
 
 
 def test_loss_is_torchs_and_padding_never_counts():
@@ -27,6 +29,43 @@ def test_loss_is_torchs_and_padding_never_counts():
     assert next_token_loss(torch.zeros(1, 2, 7), torch.ones(1, 2).long()).item() == pytest.approx(
         math.log(7)
     )
+
+
+def test_worked_example_of_five_words():
+    logits = torch.tensor([[[-math.inf, 3.2, 1.1, 0.5, -0.8, 0.2]]], dtype=torch.float64)
+    logits.requires_grad_()
+    loss = next_token_loss(logits, torch.tensor([[1]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(0.229336, abs=1e-6)
+    expected = [0, -0.204939, 0.097360, 0.053433, 0.014562, 0.039584]
+    assert logits.grad[0, 0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_smoothing_mixes_in_the_mean_over_the_vocabulary():
+    logits = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    targets = torch.tensor([[4, 2, PAD], [6, PAD, PAD]])
+    log_probs = logits.log_softmax(-1)[targets != PAD]  # three tokens
+    told = -log_probs[torch.arange(3), torch.tensor([4, 2, 6])].mean()
+    mixed = 0.8 * told - 0.2 * log_probs.mean()
+    torch.testing.assert_close(next_token_loss(logits, targets, 0.2), mixed)
+
+
+def test_a_transformer_learns_a_small_task_by_heart():
+    torch.manual_seed(0)
+    words = [[5, 6], [6, 7, 8], [4], [8, 8, 4, 5], [7, 4, 6], [5, 8, 7], [6, 4]]
+    pairs = [([*w, EOS], [BOS, *reversed(w), EOS]) for w in words]
+    sizes = {"src_vocab": 9, "tgt_vocab": 9, "d_model": 22, "n_heads": 2, "d_ff": 31}
+    model = Transformer(TransformerConfig(**sizes))
+
+    def loss(model, batch):
+        src, tgt = batch
+        return next_token_loss(model(src, tgt[:, :-1]), tgt[:, 1:])
+
+    losses = fit(model, loss, pairs, collate, TrainConfig(steps=97, batch_size=5, lr=1e-2))
+    assert losses[-1] < 0.02 * losses[0]
+    src, tgt = collate(pairs)
+    outputs = greedy(model.step, model.start(src), [7] * len(pairs))
+    assert outputs == [[i for i in row[1:] if i != PAD] for row in tgt.tolist()]
 
 
 def test_schedule_by_hand():
@@ -101,6 +140,7 @@ def test_the_bar_is_quiet_in_a_book_build(monkeypatch, capsys):
     [
         (lambda: next_token_loss(torch.zeros(1, 2, 3), torch.zeros(1, 2).long()), "すべて PAD"),
         (lambda: warmup_cosine(5, 5, 0.1), "5 未満"),
+        (lambda: warmup_cosine(0, 5, 1.0), "warmup は 0 以上 1 未満"),
         (
             lambda: fit(nn.Linear(1, 1), lambda m, b: b, [], list, TrainConfig(steps=1)),
             "学習データが空",

@@ -1,4 +1,4 @@
-"""Blocks against torch's with copied weights, the count of parameters, and the laws of the whole."""
+"""Blocks against torch with copied weights, the count of parameters, the laws of the whole."""
 
 import copy
 
@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from lib.attention import causal_mask
+from lib.decode import greedy
 from lib.positional import sinusoidal
 from lib.text import BOS, EOS, PAD
+from lib.train import next_token_loss
 from lib.transformer import (
     DecoderBlock,
     EncoderBlock,
@@ -18,9 +20,11 @@ from lib.transformer import (
     TransformerConfig,
 )
 
-B, T, S, D, H, F = 2, 5, 7, 22, 2, 31
-SRC = torch.tensor([[5, 6, 7, 8, 9, 4, EOS], [9, 4, EOS, PAD, PAD, PAD, PAD]])
-TGT = torch.tensor([[BOS, 4, 5, 6, 7], [BOS, 7, 8, PAD, PAD]])
+B, T, S, D, H, F = 3, 5, 7, 22, 2, 31
+SRC = torch.tensor(
+    [[5, 6, 7, 8, 9, 4, EOS], [9, 4, EOS, PAD, PAD, PAD, PAD], [8, 8, 5, 6, EOS, PAD, PAD]]
+)
+TGT = torch.tensor([[BOS, 4, 5, 6, 7], [BOS, 7, 8, PAD, PAD], [BOS, 10, 4, 8, PAD]])
 
 
 def model(**overrides):
@@ -139,26 +143,53 @@ def test_later_targets_never_reach_back(norm_first):
 def test_padding_and_batch_change_nothing(norm_first):
     m = model(norm_first=norm_first)
     logits = m(SRC, TGT)
-    torch.testing.assert_close(m(SRC[1:, :3], TGT[1:, :3]), logits[1:, :3])
+    torch.testing.assert_close(m(SRC[1:2, :3], TGT[1:2, :3]), logits[1:2, :3])
     wider = nn.functional.pad(SRC, (0, 5), value=PAD)
     torch.testing.assert_close(m(wider, TGT), logits)
     longer = nn.functional.pad(TGT, (0, 4), value=PAD)
     torch.testing.assert_close(m(SRC, longer)[:, :T], logits)
+    loss = next_token_loss(logits[:, :-1], TGT[:, 1:])
+    torch.testing.assert_close(next_token_loss(m(wider, longer)[:, :-1], longer[:, 1:]), loss)
+    bounds = [11, 5, 7]
+    assert greedy(m.step, m.start(wider), bounds) == greedy(m.step, m.start(SRC), bounds)
+
+
+@pytest.mark.parametrize(("dtype", "within"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_cached_steps_give_the_logits_of_one_forward_pass(norm_first, dtype, within):
+    m = model(norm_first=norm_first, n_layers=3).to(dtype)
+    logits, state = m(SRC, TGT), m.start(SRC)
+    for t in range(T):
+        step, state = m.step(TGT[:, t], state)
+        torch.testing.assert_close(step, logits[:, t], rtol=within, atol=within)
+
+
+def test_a_prefix_may_be_read_at_once_and_continued():
+    m = model()
+    first, state = m.decode(TGT[:, :2], m.start(SRC))
+    rest, state = m.decode(TGT[:, 2:], state)
+    torch.testing.assert_close(torch.cat([first, rest], 1), m(SRC, TGT), rtol=1e-10, atol=1e-10)
+    assert [k.shape for k, _ in state["past"]] == [(B, H, T, D // H)] * 2
+
+
+def test_a_step_changes_no_older_state_and_the_encoder_runs_once():
+    m, calls = model(), []
+    m.encoder[0].register_forward_hook(lambda *_: calls.append(1))
+    start = m.start(SRC)
+    _, once = m.step(TGT[:, 0], start)
+    left, _ = m.step(TGT[:, 1], once)
+    m.step(torch.full((B,), 9), once)
+    again, _ = m.step(TGT[:, 1], once)
+    torch.testing.assert_close(again, left, rtol=0, atol=0)
+    assert start["past"] == [None, None] and start["past_mask"].shape == (B, 0)
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
-def test_cached_steps_give_the_logits_of_one_forward_pass(norm_first):
-    m = model(norm_first=norm_first, n_layers=3)
-    target = TGT[:1]
-    logits, state = m(SRC[:1], target), m.start(SRC[:1])
-    for t in range(T):
-        step, state = m.step(target[:, t], state)
-        torch.testing.assert_close(step, logits[:, t], rtol=1e-10, atol=1e-10)
-
-
-def test_every_parameter_gets_a_gradient():
-    m = model()
-    m(SRC, TGT).pow(2).sum().backward()
+@pytest.mark.parametrize("tie_output", [True, False])
+def test_every_parameter_gets_a_gradient(norm_first, tie_output):
+    m = model(norm_first=norm_first, tie_output=tie_output)
+    next_token_loss(m(SRC, TGT)[:, :-1], TGT[:, 1:]).backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in m.parameters())
 
 
@@ -167,11 +198,20 @@ def test_trace_holds_every_step_and_changes_nothing():
     logits = m(SRC, TGT, trace)
     torch.testing.assert_close(logits, m(SRC, TGT), rtol=0, atol=0)
     assert {"encoder", "decoder", "logits", "memory"} <= set(trace)
+    assert trace["src_embedding"].shape == trace["memory"].shape == (B, S, D)
+    assert trace["tgt_embedding"].shape == trace["decoder"][1]["output"].shape == (B, T, D)
     assert trace["encoder"][1]["self"]["weights"].shape == (B, H, S, S)
     assert trace["decoder"][0]["self"]["weights"].shape == (B, H, T, T)
     assert trace["decoder"][1]["cross"]["weights"].shape == (B, H, T, S)
+    assert trace["decoder"][0]["cross"]["k"].shape == (B, H, S, D // H)
     assert trace["decoder"][1]["ffn"]["hidden"].shape == (B, T, F)
     torch.testing.assert_close(trace["logits"], logits)
+    block, steps = trace["encoder"][0], ("self", "ffn")  # Pre-LN: the parts' outputs add up
+    total = trace["src_embedding"] + sum(block[name]["output"] for name in steps)
+    torch.testing.assert_close(block["output"], total)
+    one = {}
+    m.step(TGT[:, 0], m.start(SRC), one)
+    assert one["decoder"][1]["cross"]["weights"].shape == (B, H, 1, S)
     weights = trace["decoder"][1]["cross"]["weights"]
     assert (weights[1, :, :, 3:] == 0).all()
 
@@ -210,6 +250,8 @@ def test_embedding_is_scaled_and_positioned():
 def test_a_source_of_padding_only_is_refused_in_japanese():
     with pytest.raises(ValueError, match="一つもない行"):
         model()(torch.full((1, 3), PAD), TGT[:1])
+    with pytest.raises(ValueError, match="一つもない行の数: 1"):
+        model().encode(torch.cat([SRC[:1], torch.full((1, S), PAD)]))
     with pytest.raises(ValueError, match="語彙の大きさが同じ"):
         model(share_embedding=True)
 

@@ -1,0 +1,180 @@
+"""What crosses between the processes, and what happens when the other side misbehaves."""
+
+import json
+import os
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from exercises.grading import callers, wire
+from exercises.grading.callers import InProcess, Workers
+from exercises.grading.check import Probe
+
+X = np.arange(6.0).reshape(2, 3)
+ROUND = """
+import torch
+def give(x):
+    return x * 2, [1, 2.5, True, None, "語"], torch.arange(3)
+"""
+
+
+@pytest.fixture(scope="module")
+def workers():
+    pool = Workers()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def call(workers):
+    def run(source, probe):
+        with workers.session([["0", source]]) as session:
+            return session.call(probe)
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "uint8", "float16"])
+def test_arrays_survive_the_way(dtype):
+    for shape in ((), (0,), (1,), (2, 3, 5)):
+        array = np.ones(shape, dtype)
+        item = wire.decode(json.loads(json.dumps(wire.encode(torch.from_numpy(array)))))
+        assert item.kind == "Tensor" and item.data.dtype == dtype and item.data.shape == shape
+    special = np.array([np.nan, np.inf, -np.inf])
+    assert wire.same(wire.decode(wire.encode(special)), wire.Item("ndarray", special))
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1: 2}, 1j, np.array(["a"]), np.array([object()]), np.ones(2**21), len]
+)
+def test_other_types_are_only_named(value):
+    assert wire.decode(wire.encode(value)).kind == "other"
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        None,
+        [],
+        {"k": "Tensor"},
+        {"k": "Tensor", "dtype": "O", "shape": [1], "v": ""},
+        {"k": "Tensor", "dtype": "<f8", "shape": [2], "v": "AAAA"},
+        {"k": "Tensor", "dtype": "<f8", "shape": [-1], "v": ""},
+        {"k": "Tensor", "dtype": "<f8", "shape": [10**9] * 8, "v": ""},
+        {"k": "float", "v": "x"},
+        {"k": "int", "v": [1]},
+        {"k": "code", "v": "x"},
+        {"k": "tuple", "v": 3},
+    ],
+)
+def test_forged_values_are_refused(tree):
+    with pytest.raises(wire.WireError):
+        wire.decode(tree)
+
+
+def test_both_callers_say_the_same(call):
+    probe = Probe("give", (X,), repeat=True)
+    near, far = InProcess(ROUND).call(probe), call(ROUND, probe)
+    assert wire.same(near.value, far.value)
+    assert [item.kind for item in far.value.data] == ["Tensor", "list", "Tensor"]
+    assert not far.changed and far.again
+
+
+def test_gradients_cross_too(call):
+    probe = Probe("f", (X,), cotangent=np.ones((2, 3)))
+    got = call("def f(x): return (x ** 2,)", probe)
+    np.testing.assert_allclose(got.value.data[0].data, 2 * X)
+    assert call("def f(x): return x.detach()", probe).error == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("raise KeyError('k')", "KeyError"),
+        ("raise SystemExit", "SystemExit"),
+        ("import os; os._exit(3)", "Died"),
+        ("import os; os.kill(os.getpid(), 9)", "Died"),
+        ("import os; os.write(9, b'x')", "OSError"),
+        ("return f", ""),
+    ],
+)
+def test_failures_have_a_name(call, body, error):
+    assert call(f"def f(x): {body}", Probe("f", (X,))).error == error
+
+
+def test_missing_functions_and_broken_cells(call):
+    assert call("def f(:", Probe("f", (X,))).error == "Missing"
+    assert call("f = 3", Probe("f", (X,))).error == "Missing"
+
+
+def test_what_was_changed_or_differs_is_seen(call):
+    assert call("def f(x): x += 1", Probe("f", (X,))).changed == ("1 番目の引数",)
+    named = call("def f(x, m=None): m[0] = 9", Probe("f", (X,), {"m": X}))
+    assert named.changed == ("m",)
+    code = "n = 0\ndef f(x):\n    global n\n    n += 1\n    return n"
+    assert not call(code, Probe("f", (X,), repeat=True)).again
+
+
+def test_endless_answers_cost_the_limit(workers, monkeypatch):
+    monkeypatch.setattr(callers, "CALL_SECONDS", 0.5)
+    start = time.monotonic()
+    with workers.session([["0", "def f(x):\n    while True: pass"]]) as session:
+        assert session.call(Probe("f", (X,))).error == "Timeout"
+        assert session.call(Probe("f", (X,))).error == "Timeout"
+    monkeypatch.setattr(callers, "SESSION_SECONDS", 1.0)
+    with workers.session(
+        [["0", "while True:\n    try:\n        while True: pass\n    except: pass"]]
+    ) as s:
+        assert s.call(Probe("f", (X,))).error == "Timeout"
+    assert time.monotonic() - start < 10
+
+
+def test_garbage_on_the_wire_only_costs_its_sender(workers):
+    loud = (
+        "import contextlib, os\nfor fd in range(3, 40):\n"
+        "    with contextlib.suppress(OSError): os.write(fd, b'\\xff' * 99)"
+    )
+    with workers.session([["0", loud]]) as session:
+        assert session.call(Probe("f", (X,))).error in ("Unreadable", "Died", "Timeout")
+    with workers.session([["0", "def f(x): return x"]]) as session:
+        assert session.call(Probe("f", (X,))).error == ""
+
+
+def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
+    monkeypatch.setenv("GRADING_SEED", "canary")
+    pool = Workers()
+    code = "import os\ndef f(x): return str(dict(os.environ)) + os.getcwd()"
+    with pool.session([["0", code]]) as session:
+        text = session.call(Probe("f", (X,))).value.data
+    pool.close()
+    assert "canary" not in text and "answer-" in text
+
+
+def test_children_do_not_stay(workers):
+    code = "import subprocess\np = subprocess.Popen(['sleep', '77.7'])\ndef f(x): return p.pid"
+    with workers.session([["0", code]]) as session:
+        pid = session.call(Probe("f", (X,))).value.data
+        assert os.path.exists(f"/proc/{pid}") or not os.path.isdir("/proc")
+    time.sleep(0.3)
+    alive = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    assert alive.stdout.strip()[:1] in ("", "Z")
+
+
+def test_long_output_is_cut(workers):
+    with workers.session([["0", "print('x' * 10**7)\nraise ValueError('no')"]]) as session:
+        ((name, text, error),) = session.log
+    assert (
+        name == "0" and len(text) <= 20_001 and error["type"] == "ValueError" and error["line"] == 2
+    )
+
+
+def test_a_dead_pool_starts_again(workers):
+    with workers.session([["0", "f = len"]]):
+        pass
+    workers.process.kill()
+    workers.process.wait()
+    with workers.session([["0", "def f(x): return x"]]) as session:
+        assert session.call(Probe("f", (X,))).error == ""

@@ -1,0 +1,143 @@
+"""Builds the book into _build/html: every page executed, every warning an error.
+
+ANSWERS=0 leaves the answers to the exercises out (for a class that is graded).
+
+Sphinx alone would show old pages in three cases; they are met here and in _ext/bookext.py:
+a page whose cells are unchanged but whose lib/ is not (the execution cache has a key of its own),
+the other pages' contents after _toc.yml changed, and warnings that a second run no longer repeats.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = [
+    "_config.yml",
+    "_toc.yml",
+    "intro.md",
+    "references.bib",
+    "requirements.lock",
+    "_ext/**/*",
+    "_static/**/*",
+    "chapters/**/*",
+    "exercises/release/**/*.ipynb",
+    "experiments/**/*.json",
+    "figs/*",
+    "lib/**/*",
+]
+
+
+def with_answers() -> bool:
+    return os.environ.get("ANSWERS", "1") != "0"
+
+
+def fingerprint(root: Path = ROOT, patterns: list[str] = SOURCES) -> str:
+    """Hash of every file that the built pages depend on."""
+    digest = hashlib.sha256()
+    paths = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    for path in sorted(paths):
+        if "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts:
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_stamp(root: Path = ROOT) -> dict:
+    """What the last successful build was made from; empty if there was none."""
+    stamp = root / "_build" / "book.json"
+    return json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
+
+
+def state(root: Path = ROOT) -> dict:
+    return {
+        "sources": fingerprint(root),
+        "contents": fingerprint(root, ["_toc.yml"]),
+        "answers": with_answers(),
+    }
+
+
+def is_fresh(root: Path = ROOT) -> bool:
+    return (root / "_build" / "html" / "index.html").exists() and read_stamp(root) == state(root)
+
+
+def contents(root: Path) -> Path:
+    """The table of contents to use: without the answer pages where they are left out."""
+    path = root / "_toc.yml"
+    if with_answers():
+        return path
+    toc = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for part in toc["parts"]:
+        part["chapters"] = [c for c in part["chapters"] if not c["file"].endswith("/answers")]
+    shorter = root / "_build" / "_toc.yml"
+    shorter.write_text(yaml.safe_dump(toc, allow_unicode=True), encoding="utf-8")
+    return shorter
+
+
+def forget_stale(build: Path, last: dict, now: dict) -> None:
+    """Removes pages made with other contents; the executed cells stay in their cache."""
+    if any(last.get(key) != now[key] for key in ("contents", "answers")):
+        for folder in ("html", ".doctrees", "jupyter_execute"):
+            shutil.rmtree(build / folder, ignore_errors=True)
+
+
+def keep_newest_caches(build: Path, keep: int = 2) -> None:
+    caches = sorted((build / "cache").glob("*"), key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in caches[keep:]:
+        shutil.rmtree(old)
+
+
+def build(root: Path = ROOT) -> int:
+    """Runs jupyter-book; 0 if every page was built without a warning."""
+    folder, now = root / "_build", state(root)
+    folder.mkdir(exist_ok=True)
+    forget_stale(folder, read_stamp(root), now)
+    (folder / "book.json").unlink(missing_ok=True)
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(root),
+        "-W",
+        "-n",
+        "--keep-going",
+    ]
+    command += ["--toc", str(contents(root)), "--config", str(root / "_config.yml")]
+    environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
+    code = subprocess.run(command, cwd=root, env=environment).returncode
+    if code:
+        # The next run must read every page again, or it would not see the same warnings.
+        shutil.rmtree(folder / ".doctrees", ignore_errors=True)
+        return code
+    keep_newest_caches(folder)
+    (folder / "book.json").write_text(json.dumps(now), encoding="utf-8")
+    return 0
+
+
+def main() -> int:
+    start = time.monotonic()
+    code = build()
+    seconds = time.monotonic() - start
+    if code:
+        print(
+            f"\n本を作れませんでした（{seconds:.0f} 秒）。上の WARNING か ERROR を直してください。"
+        )
+        return code
+    page = ROOT / "_build" / "html" / "index.html"
+    print(f"\n本ができました（{seconds:.0f} 秒）。ブラウザで開いてください：")
+    print(f"  {page.as_uri()}")
+    print("  make serve とすると http://localhost:8000 で見られます（検索の抜粋も出ます）。")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
