@@ -50,9 +50,12 @@ def test_each_wrong_answer_fails_with_its_own_hint(question, draws):
     assert len(question.wrong) >= 12
     hints = {wrong.id: wrong.hint for wrong in question.wrong}
     assert len(set(hints.values())) == len(hints)
+    codes = {wrong.id: wrong.source(question.model()) for wrong in question.wrong}
     for seed in SEEDS:
         draws(seed)
         for name, outcomes in judge.bank(question, seed).items():
+            if seed == 0:  # a second run, as a student's own would be
+                outcomes = judge.outcomes(question, InProcess(codes[name]), seed)
             report = judge.verdict(question, outcomes, seed)
             assert report.points < question.points, f"{name} passes at seed {seed}"
             assert report.causes == [name], f"seed {seed}: {name} is taken for {report.causes}"

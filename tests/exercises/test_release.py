@@ -31,7 +31,7 @@ def release():
 
 
 def secret_lines() -> list[str]:
-    """Every line of the model answers and of the written answers that the question does not show."""
+    """Lines of the model answers and of the written answers that the question does not show."""
     shown = "\n".join(source.starting(b.body) for b in WEEK.blocks if b.kind in ("answer", "text"))
     secret = []
     for question in WEEK.questions:

@@ -55,7 +55,14 @@ def test_worked_example_of_three_sentences(model, fractions, ppl):
 
 @pytest.mark.parametrize(
     ("n", "k", "ppl"),
-    [(2, 0.5, 3.266), (2, 0.1, 2.1818), (2, 0.01, 1.7832), (3, 0.5, 3.8839), (3, 0.1, 3.2443), (3, 0.01, 4.3368)],
+    [
+        (2, 0.5, 3.266),
+        (2, 0.1, 2.1818),
+        (2, 0.01, 1.7832),
+        (3, 0.5, 3.8839),
+        (3, 0.1, 3.2443),
+        (3, 0.01, 4.3368),
+    ],
 )
 def test_add_k_of_three_sentences(n, k, ppl):
     assert perplexity(ngram.add_k(TOY, n, k).probs(SENTENCE)) == pytest.approx(ppl, abs=5e-5)

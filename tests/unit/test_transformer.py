@@ -212,8 +212,9 @@ def test_trace_holds_every_step_and_changes_nothing():
     one = {}
     m.step(TGT[:, 0], m.start(SRC), one)
     assert one["decoder"][1]["cross"]["weights"].shape == (B, H, 1, S)
-    weights = trace["decoder"][1]["cross"]["weights"]
-    assert (weights[1, :, :, 3:] == 0).all()
+    decoder = trace["decoder"][1]  # the second sentence: 3 of 7 and 3 of 5 are words
+    assert (decoder["cross"]["weights"][1, :, :, 3:] == 0).all()
+    assert (decoder["self"]["weights"][1, :, :, 3:] == 0).all()
 
 
 def test_pre_ln_has_a_last_norm_and_post_ln_does_not():
