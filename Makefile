@@ -63,7 +63,8 @@ exercises: $(BIN)/.installed ## write the student notebooks and the exercise pag
 	$(BIN)/python tools/exercises.py
 
 grade: $(BIN)/.installed ## grade exercises/submitted/ (WEEK=week13 by default) and write feedback and marks
-	cd exercises && ../$(BIN)/nbgrader autograde $(or $(WEEK),week13) --create --force && ../$(BIN)/nbgrader generate_feedback $(or $(WEEK),week13) --force && ../$(BIN)/nbgrader export --to grades.csv
+	$(BIN)/python tools/exercises.py --gradebook $(or $(WEEK),week13)
+	cd exercises && ../$(BIN)/nbgrader autograde $(or $(WEEK),week13) --force && ../$(BIN)/nbgrader generate_feedback $(or $(WEEK),week13) --force && ../$(BIN)/nbgrader export --to grades.csv
 
 figs: $(BIN)/.installed ## draw figs/*.svg anew from figs/src/*.py
 	$(BIN)/python tools/make_figs.py
@@ -74,7 +75,7 @@ bench: $(BIN)/.installed ## speed and memory as ratios within one run: benchmark
 colab-venv: $(COLAB_VENV)/bin/.installed
 
 clean: ## remove what was built (the environments stay)
-	rm -rf _build .pytest_cache .ruff_cache exercises/autograded exercises/feedback exercises/source exercises/gradebook.db exercises/grades.csv
+	rm -rf _build .pytest_cache .ruff_cache exercises/autograded exercises/feedback exercises/verdicts exercises/source exercises/gradebook.db exercises/grades.csv
 	find . -name __pycache__ -not -path "./.venv*" -prune -exec rm -rf {} +
 
 distclean: clean ## remove the environments too

@@ -105,7 +105,7 @@ def unlink_answers(app, doctree):
         return
     for link in list(doctree.findall(addnodes.pending_xref)):
         if re.search(r"answers$|-ans-", link.get("reftarget", "")):
-            link.replace_self(nodes.inline("", link.astext()))
+            link.replace_self(nodes.Text(link.astext()))
 
 
 def deduplicate_scripts(app, pagename, templatename, context, doctree):

@@ -84,6 +84,7 @@ def sample(
     """
 
     def choose(logits: Tensor) -> Tensor:
+        """文ごとに一つ引く。"""
         probs = shape_logits(logits, temperature, top_k, top_p).softmax(dim=-1)
         return torch.multinomial(probs, 1, generator=generator)[:, 0]
 

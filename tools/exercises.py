@@ -2,7 +2,7 @@
 
 Writes exercises/release/weekNN/weekNN.ipynb, chapters/weekNN/{exercises,answers}.md and the
 instructor's exercises/source/ (not committed). --check writes nothing and exits 1, naming each
-committed file that differs. --gradebook also registers the assignments in exercises/gradebook.db.
+committed file that differs. --gradebook registers the assignments in exercises/gradebook.db.
 """
 
 import argparse
@@ -29,7 +29,7 @@ COURSE = ROOT / "exercises"
 TITLE = '#@title 準備：自己確認の部品（最初に実行してください） { display-mode: "form" }'
 WHERE = "\n".join(
     [
-        ":::{tip} ノートブックで解きます",
+        ":::{admonition} ノートブックで解きます",
         "ページの上にあるボタンで、この練習のノートブックをダウンロードするか、Colab で開きます。"
         "ノートブックには、答えを書く欄と、その場で答えを確かめる `check` が入っています。"
         "必要なものは torch だけなので、どこでも動きます。",
@@ -259,11 +259,14 @@ def register(week: Week) -> None:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, report differences")
-    parser.add_argument("--gradebook", action="store_true", help="register in the gradebook too")
+    parser.add_argument("--gradebook", action="store_true", help="only register the weeks")
     parser.add_argument("weeks", nargs="*", help="week13 ... (all by default)")
     options = parser.parse_args(arguments)
     stale = 0
     for week in map(source.load, options.weeks or source.weeks()):
+        if options.gradebook:
+            register(week)
+            continue
         for path, text in committed(week).items():
             if current(path, text):
                 continue
@@ -280,8 +283,6 @@ def main(arguments: list[str]) -> int:
             save(
                 COURSE / "source" / week.name / f"{week.name}.ipynb", written_out(instructor(week))
             )
-        if options.gradebook and not options.check:
-            register(week)
     return int(options.check and bool(stale))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from exercises.grading import source
-from exercises.grading.check import Band, Check, Draw, Part, Probe, Question, Right, Wrong
+from exercises.grading.check import Band, Check, Draw, Given, Part, Probe, Question, Right, Wrong
 
 ATTENTION = "第 12 週「Attention」の章（スコア、重み、文脈ベクトル）"
 PERMUTATION = "練習 13-1「書くもの」の equivariance_gap の約束"
@@ -19,6 +19,11 @@ SCALE = "練習 13-2「書くもの」の表と、第 12 週「Attention」の�
 WEIGHTS = ("出力", "注意の重み")
 ZERO = (0.0, 1e-12)
 DRAWS = 20_000
+
+
+def _given(draw: Draw, question: str, *names: str) -> Given | None:
+    """採点では、前の関数を正しいものに差しかえて、後の関数だけを見る。"""
+    return None if draw.public else Given(names, source.model(question))
 
 
 # ── 13-1 ──
@@ -98,7 +103,8 @@ def _shuffles(draw: Draw):
         extra = {"positions": draw.normal(t, d, dtype=dtype)} if positions else {}
         extra |= {"mask": mask(t)} if mask else {}
         args = (x, draw.permutation(t), *w)
-        return Probe("equivariance_gap", args, extra, label=label, tolerance=tolerance)
+        given = _given(draw, "13-1", "attention")
+        return Probe("equivariance_gap", args, extra, label=label, tolerance=tolerance, given=given)
 
     yield probe("位置もマスクもない（ずれは 0 のはず）", tolerance=ZERO)
     yield probe("位置を加える", positions=True)
@@ -549,7 +555,8 @@ def _pairs(draw: Draw):
         q = draw.normal(m or size, d_k, dtype=dtype, scale=scale)
         k = draw.normal(m or size, n or keys, d_k, dtype=dtype, scale=scale)
         tolerance = (1e-3, 2e-3) if dtype == "float32" else (1e-5, 1e-6)
-        return Probe("saturation", (q, k), label=label, tolerance=tolerance, **options)
+        given = _given(draw, "13-2", "softmax_jacobian")
+        return Probe("saturation", (q, k), label=label, tolerance=tolerance, given=given, **options)
 
     yield probe("ふつうの大きさの q と k", repeat=True)
     yield probe("float32 の q と k", dtype="float32")
@@ -561,20 +568,24 @@ def _pairs(draw: Draw):
 
 
 def _experiments(draw: Draw):
+    given = _given(draw, "13-2", "softmax_jacobian", "saturation")
+
+    def probe(label, d_k, n_keys, n_draws, number):
+        return Probe("gradient_ratio", (d_k, n_keys, n_draws, number), label=label, given=given)
+
     draws, seed = (5000 if draw.public else DRAWS), draw.integer(1, 10**6)
     label = "キーが多く d_k が小さい（割らない方が大きくなる所）"
-    yield Probe("gradient_ratio", (3, draw.integer(13, 16), draws, seed), label=label)
+    yield probe(label, 3, draw.integer(13, 16), draws, seed)
     label = "キーが少なく d_k が大きい（割らない方が小さくなる所）"
-    yield Probe("gradient_ratio", (draw.integer(11, 18), 5, draws, seed + 1), label=label)
-    label = "小さな実験をくり返す"  # 一組のクエリを使い回すと、どれかで幅から外れる
-    for i in range(2 if draw.public else 7):
-        yield Probe("gradient_ratio", (2, 7, 1000, seed + 2 + i), label=label)
+    yield probe(label, draw.integer(11, 18), 5, draws, seed + 1)
+    for i in range(2 if draw.public else 7):  # 一組のクエリの使い回しは、どれかで幅から外れる
+        yield probe("小さな実験をくり返す", 2, 7, 1000, seed + 2 + i)
 
 
 def _seeds(draw: Draw):
-    seed = draw.integer(1, 10**6)
+    given, seed = _given(draw, "13-2", "softmax_jacobian", "saturation"), draw.integer(1, 10**6)
     for label, number in (("一つの seed", seed), ("別の seed", seed + 1)):
-        yield Probe("gradient_ratio", (3, 5, 7, number), label=label, repeat=True)
+        yield Probe("gradient_ratio", (3, 5, 7, number), label=label, repeat=True, given=given)
 
 
 def _seed_law(_probes, outcomes) -> str:
@@ -923,17 +934,15 @@ QUESTIONS = (
             Part(
                 "マスク",
                 2,
-                (Check("マスクの効き方", _masks, _attention, outputs=WEIGHTS, section=ATTENTION),),
+                (
+                    Check("マスクの効き方", _masks, _attention, outputs=WEIGHTS, section=ATTENTION),
+                    Check("並べ替えの法則", _law_probes, law=_law, section=PERMUTATION),
+                ),
             ),
             Part(
                 "並べ替え",
                 3,
-                (
-                    Check("ずれの大きさ", _shuffles, _gap, outputs=("ずれ",), section=PERMUTATION),
-                    Check(
-                        "あなたの attention での法則", _law_probes, law=_law, section=PERMUTATION
-                    ),
-                ),
+                (Check("ずれの大きさ", _shuffles, _gap, outputs=("ずれ",), section=PERMUTATION),),
             ),
         ),
         model=functools.partial(source.model, "13-1"),

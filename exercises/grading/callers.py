@@ -5,6 +5,7 @@ Workers は別のプロセスで呼ぶ（学生のコード）。砂場ではな
 """
 
 import contextlib
+import dataclasses
 import functools
 import os
 import pathlib
@@ -37,6 +38,7 @@ def request(probe: Probe) -> dict:
         "kwargs": {k: _pack(v) for k, v in probe.kwargs.items()},
         "cotangent": cotangent,
         "repeat": probe.repeat,
+        "given": None if probe.given is None else dataclasses.asdict(probe.given),
     }
 
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from exercises.grading import wire
@@ -67,6 +68,29 @@ def _error(raised: BaseException) -> dict:
 
 def answer(namespace: dict, request: dict) -> dict:
     """関数を一度（repeat なら二度）呼び、返り値と、呼んだあとの引数を返す。"""
+    with _given(namespace, request["given"]):
+        return _answer(namespace, request)
+
+
+@contextlib.contextmanager
+def _given(namespace: dict, given: dict | None) -> Iterator[None]:
+    """given の関数を、その間だけ差しかえる。"""
+    if given is None:
+        yield
+        return
+    ours: dict = {"__name__": "given"}
+    exec(given["source"], ours)
+    before = {name: namespace[name] for name in given["names"] if name in namespace}
+    namespace.update({name: ours[name] for name in given["names"]})
+    try:
+        yield
+    finally:
+        for name in given["names"]:
+            namespace.pop(name, None)
+        namespace.update(before)
+
+
+def _answer(namespace: dict, request: dict) -> dict:
     function = namespace.get(request["function"])
     if not callable(function):
         return {"error": {"type": "Missing", "message": request["function"], "line": None}}

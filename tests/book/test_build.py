@@ -68,27 +68,22 @@ def test_links_come_from_the_remote_and_the_release(small_book):
     assert not [p for p in build_files if TOKEN.encode() in p.read_bytes()]
 
 
-def test_without_a_remote_nothing_points_to_github(small_book):
-    assert small_book.build() == 0
-    page = small_book.html()
+def test_without_a_remote_nothing_points_to_github(built_book):
+    page = built_book.html()
     assert "github.com" not in page and "colab" not in page and "canonical" not in page
     assert 'href="../../_sources/chapters/week13/page.ipynb" download' in page
 
 
-def test_japanese_text_is_joined_and_emphasised_and_anchors_are_labels(small_book):
-    assert small_book.build() == 0
-    page = small_book.html()
+def test_japanese_text_is_joined_and_emphasised_and_anchors_are_labels(built_book):
+    page = built_book.html()
     assert "一行目の続きと、<strong>「語順」</strong>が太字です。" in page
-    assert '<section id="sec-page-part">' in page and '<section id="ch-page">' in page
+    assert 'id="ch-page"' in page and '<section id="sec-page-part">' in page
 
 
-def test_two_clean_builds_give_the_same_pages(small_book):
-    import shutil
-
-    pages = []
-    for _ in range(2):
-        shutil.rmtree(small_book.root / "_build", ignore_errors=True)
-        assert small_book.build() == 0
-        site = small_book.root / "_build" / "html"
-        pages.append({p.name: p.read_bytes() for p in site.rglob("*.html")})
-    assert pages[0] == pages[1]
+def test_another_clean_build_gives_the_same_pages(built_book, small_book):
+    assert small_book.build() == 0
+    pages = [
+        {path.name: path.read_bytes() for path in (book.root / "_build/html").rglob("*.html")}
+        for book in (built_book, small_book)
+    ]
+    assert len(pages[0]) >= 6 and pages[0] == pages[1]

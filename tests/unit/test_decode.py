@@ -192,6 +192,8 @@ def test_shaping_logits():
     for top_p, kept in ((share - 1e-4, 2), (share + 1e-4, 3), (1e-6, 1), (1.0, 4)):
         assert (shape_logits(logits, top_p=top_p) > -math.inf).sum() == kept
     torch.testing.assert_close(shape_logits(logits, temperature=2.0), logits / 2)
+    even = torch.zeros(1, 2)  # the first half is just enough
+    assert (shape_logits(even, top_p=0.5) > -math.inf).sum() == 1
 
 
 def test_samples_follow_the_distribution():

@@ -1,0 +1,127 @@
+"""Every page of the real book, over HTTP and from disk, in both themes, wide and narrow."""
+
+import json
+import re
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from book_support import HTML, ROOT
+from bs4 import BeautifulSoup
+
+SHOTS = ROOT / "_build" / "screenshots"
+ENGLISH = "launch suggest toggle copy click copyright contents previous next search show hide link"
+PAGE_BYTES, EXPLORE_BYTES = 1_000_000, 300_000
+WIDE = "\u3041-\u30ff\u4e00-\u9fff"
+RULES = ["color-contrast", "image-alt", "label", "link-name", "button-name", "svg-img-alt"]
+RULES += ["html-has-lang", "page-has-heading-one", "heading-order", "duplicate-id-aria"]
+
+
+def soup(book, name: str) -> BeautifulSoup:
+    return BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "lxml")
+
+
+@pytest.mark.parametrize("disk", [False, True], ids=["http", "disk"])
+def test_page_opens_quietly_and_asks_no_other_host(visit, name, disk):
+    page = visit(f"{name}.html", disk=disk)
+    assert page.locator("article h1").count() == 1
+    assert page.locator("html").get_attribute("lang") == "ja"
+    assert page.locator("mjx-merror, .MathJax_Error").count() == 0
+    assert page.locator("article .math").count() == page.locator("article mjx-container").count()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_page_fits_and_is_readable(visit, name, theme, width):
+    page = visit(f"{name}.html", theme=theme, width=width)
+    assert page.locator("html").get_attribute("data-theme") == theme
+    room = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(room) <= 0, "the page is wider than the screen"
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name.replace('/', '_')}-{width}-{theme}.png", full_page=True)
+    options = {"runOnly": {"type": "rule", "values": RULES}, "resultTypes": ["violations"]}
+    found = Axe().run(page, context="article", options=options).response["violations"]
+    assert [(v["id"], n["html"][:200]) for v in found for n in v["nodes"]] == []
+
+
+def test_page_measures_are_those_of_a_book(visit, name):
+    page = visit(f"{name}.html")
+    style = page.evaluate(
+        """() => { const p = document.querySelector("article p"), s = getComputedStyle(p);
+        return { size: parseFloat(s.fontSize), line: parseFloat(s.lineHeight),
+                 measure: p.closest("article").clientWidth, strict: s.lineBreak } }"""
+    )
+    assert 16 <= style["size"] <= 17 and style["strict"] == "strict"
+    assert style["line"] / style["size"] == pytest.approx(1.9, abs=0.05)
+    assert style["measure"] / style["size"] <= 42.5, "more than 42 characters a line"
+
+
+def test_page_is_japanese_outside_and_inside(book, name):
+    page = soup(book, name)
+    for element in page.select("[title], [aria-label], [data-bs-title], [placeholder]"):
+        if "reference" in element.get("class", []):  # a cited work keeps its own language
+            continue
+        keys = ("title", "aria-label", "data-bs-title", "placeholder")
+        words = " ".join(element.get(key, "") for key in keys).lower().split()
+        assert not set(words) & set(ENGLISH.split()), element
+    for code in page.select("pre, code, script, style, .math, .cell"):
+        code.decompose()
+    text = page.article.get_text()
+    assert not re.search(r"\*\*\S|\{(glue|ref|eq|numref|cite|doc)", text), "markup shows"
+    assert not re.search(rf"[{WIDE}]\n[{WIDE}]", "".join(p.get_text() for p in page.select("p")))
+
+
+def test_pictures_say_what_they_show(book, name):
+    page = soup(book, name)
+    for picture in page.article.select("img, svg[role=img]"):
+        words = picture.get("alt") or picture.get("aria-label") or ""
+        assert len(words) >= 4 and re.search(rf"[{WIDE}]", words), str(picture)[:200]
+
+
+def test_page_is_light(book, name):
+    text = (book / f"{name}.html").read_text("utf-8")
+    frames = re.findall(r'<div class="explore">.*?</script></div>', text, re.S)
+    assert len(text.encode()) <= PAGE_BYTES
+    assert sum(map(len, frames)) <= EXPLORE_BYTES
+
+
+def test_anchors_are_labels(book, name):
+    page = soup(book, name)
+    numbered = [s["id"] for s in page.article.select("section[id]") if s["id"].startswith("id")]
+    assert not [i for i in numbered if re.fullmatch(r"id\d+", i)], "a heading has no label"
+    ids = [element["id"] for element in page.select("[id]")]
+    assert len(ids) == len(set(ids))
+
+
+def test_links_and_files_of_the_page_exist(book, name):
+    folder = (book / name).parent
+    page = soup(book, name)
+    addresses = [a["href"] for a in page.select("a[href], link[href]")]
+    addresses += [s["src"] for s in page.select("script[src], img[src]")]
+    for address in addresses:
+        if re.match(r"[a-z]+:", address):
+            continue
+        path, anchor = urldefrag(unquote(address))
+        target = (folder / path.split("?")[0]).resolve() if path else book / f"{name}.html"
+        assert target.is_file(), address
+        if anchor and target.suffix == ".html":
+            other = soup(book, str(target.relative_to(book).with_suffix("")))
+            assert other.find(id=anchor), address
+
+
+def test_every_executed_chapter_shows_output_and_a_notebook(book, name):
+    source = ROOT / f"{name}.md"
+    if not re.search(r"^kernelspec:", source.read_text("utf-8"), re.M):
+        pytest.skip("no cells on this page")
+    page = soup(book, name)
+    assert page.select(".cell_output") and "Traceback" not in page.get_text()
+    notebook = book / "_sources" / f"{name}.ipynb"
+    assert json.loads(notebook.read_text("utf-8")) == json.loads(
+        source.with_suffix(".ipynb").read_text("utf-8")
+    ), "the download must be the committed notebook"
+
+
+def test_mathjax_is_the_part_that_is_needed(book):
+    files = [p for p in (HTML / "_static" / "mathjax").rglob("*") if p.is_file()]
+    assert 1e6 < sum(p.stat().st_size for p in files) < 3e6
+    assert not (book / "_static" / "mathjax" / "sre").exists()
