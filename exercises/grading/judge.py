@@ -1,5 +1,6 @@
 """判定：集めた結果から、点と、学生に見せる説明を決める。学生のコードはここでは動かない。"""
 
+import ast
 import functools
 import time
 from dataclasses import dataclass
@@ -124,9 +125,24 @@ def outcomes(question: Question, caller: Caller, seed: int, public: bool = False
 def bank(question: Question, seed: int, public: bool = False) -> dict[str, list[Outcome]]:
     """誤答の見本のそれぞれについて、同じ呼び出しの結果。"""
     model = question.model()
-    return {
-        w.id: outcomes(question, InProcess(w.source(model)), seed, public) for w in question.wrong
-    }
+    right = outcomes(question, InProcess(model), seed, public)
+    probes = [probe for _, probe, _ in plan(question, seed, public)]
+    found = {}
+    for wrong in question.wrong:
+        code = wrong.source(model)
+        caller, kept = InProcess(code), _functions(model) & _functions(code)
+        found[wrong.id] = [
+            known if probe.given and probe.function in dict(kept) else caller.call(probe)
+            for probe, known in zip(probes, right, strict=True)
+        ]
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _functions(code: str) -> frozenset[tuple[str, str]]:
+    """関数の名前と中身。ほかの関数が given で差しかわる呼び出しでは、中身が同じなら結果も同じ。"""
+    tree = ast.parse(code)
+    return frozenset((f.name, ast.dump(f)) for f in tree.body if isinstance(f, ast.FunctionDef))
 
 
 def _rows(question: Question, got: list[Outcome], seed: int, public: bool) -> list[_Row]:

@@ -72,6 +72,21 @@ def test_empty_answer_gets_nothing(question):
     assert "見つかりません" in graded(question, "", 0).text()
 
 
+def test_a_wrong_function_costs_only_its_own_points():
+    """Later functions are judged with the earlier ones put right."""
+    points = {
+        ("13-1", "no-scale"): [0, 0, 3],
+        ("13-1", "mask-ignored"): [3, 0, 3],
+        ("13-1", "gap-inverse"): [3, 2, 0],
+        ("13-2", "plus"): [0, 3, 2],
+        ("13-2", "divide-by-dk"): [3, 0, 2],
+        ("13-2", "ratio-inverse"): [3, 3, 0],
+    }
+    for (name, wrong), expected in points.items():
+        report = judge.verdict(QUESTIONS[name], judge.bank(QUESTIONS[name], 0)[wrong], 0)
+        assert [part.points for part in report.parts] == expected, wrong
+
+
 def test_the_report_names_no_hidden_value(question):
     seed = 5
     hidden = set()
