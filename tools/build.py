@@ -16,9 +16,15 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = [
@@ -95,10 +101,28 @@ def keep_newest_caches(build: Path, keep: int = 2) -> None:
         shutil.rmtree(old)
 
 
+@contextmanager
+def alone(folder: Path):
+    """Waits for another build in the same folder; where files cannot be locked, nobody waits."""
+    with open(folder / ".lock", "w") as file:
+        if fcntl:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("別の make book が終わるのを待っています。", flush=True)
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def build(root: Path = ROOT) -> int:
     """Runs jupyter-book; 0 if every page was built without a warning."""
+    (root / "_build").mkdir(exist_ok=True)
+    with alone(root / "_build"):
+        return build_alone(root)
+
+
+def build_alone(root: Path) -> int:
     folder, now = root / "_build", state(root)
-    folder.mkdir(exist_ok=True)
     forget_stale(folder, read_stamp(root), now)
     (folder / "book.json").unlink(missing_ok=True)
     command = [

@@ -17,6 +17,7 @@ PERMUTATION = "練習 13-1「書くもの」の equivariance_gap の約束"
 SOFTMAX = "練習 13-2「書くもの」の J の定義"
 SCALE = "練習 13-2「書くもの」の表と、第 12 週「Attention」の章の √d_k"
 WEIGHTS = ("出力", "注意の重み")
+GRADIENTS = ("x の勾配", "w_q の勾配", "w_k の勾配", "w_v の勾配")
 ZERO = (0.0, 1e-12)
 DRAWS = 20_000
 
@@ -928,7 +929,7 @@ QUESTIONS = (
                     Check(
                         "出力と重みの値", _values, _attention, outputs=WEIGHTS, section=ATTENTION
                     ),
-                    Check("勾配", _flow, _attention, outputs=("勾配",), section=ATTENTION),
+                    Check("勾配", _flow, _attention, outputs=GRADIENTS, section=ATTENTION),
                 ),
             ),
             Part(

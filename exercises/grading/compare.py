@@ -44,7 +44,8 @@ def difference(want: Item, got: Item, tolerance: Any = None, names: tuple = ("�
     if want.kind in ("tuple", "list"):
         if got.kind not in ("tuple", "list") or len(got.data) != len(want.data):
             return f"返り値は {len(want.data)} 個の組のはずですが、{_said(got)} が返りました"
-        names = names if len(names) == len(want.data) else tuple(map(str, range(len(want.data))))
+        if len(names) != len(want.data):
+            names = tuple(f"{i + 1} 番目の返り値" for i in range(len(want.data)))
         pairs = zip(want.data, got.data, names, strict=True)
         return next(filter(None, (difference(w, g, tolerance, (n,)) for w, g, n in pairs)), "")
     if want.kind == "float":

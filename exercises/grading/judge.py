@@ -223,10 +223,7 @@ def _judge(
 def _example(question: Question, probe: Probe | None) -> str:
     if probe is None:
         return "公開の例では合っています。大きさや、先頭の次元や、dtype を変えて試してください"
-    return (
-        f'ノートブックの check("{question.id}") の「{probe.label}」でも違います。'
-        "そこで、あなたの値と正しい値を見比べられます"
-    )
+    return f'check("{question.id}") の「{probe.label}」でも違います（正しい値と見比べられます）'
 
 
 def judge(question: Question, caller: Caller, seed: int) -> Report:

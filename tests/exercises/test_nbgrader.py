@@ -53,6 +53,8 @@ def graded(course):
     course.submit("half", course.answered({"13-1": models["13-1"], "13-2": TRICKS["exits"]}))
     wide = models["13-1"].replace("(dim=-1)", "（dim=-1）")
     course.submit("wide", course.answered({"13-1": wide, "13-2": models["13-2"]}))
+    made = next(r.source(models["13-1"]) for r in PERMUTATION.right if r.id == "sdpa")
+    course.submit("ready-made", course.answered({"13-1": made, "13-2": models["13-2"]}))
     ready = source.load("week13").find("answer", "13-2")
     stopped = course.answered({"13-1": models["13-1"], "13-2": source.starting(ready)})
     stopped.cells = [c for c in stopped.cells if not c.id.endswith("-code")]
@@ -104,6 +106,16 @@ def test_one_answer_does_not_take_the_other_down(graded):
     assert graded.score("half") == 8
     assert graded.score("wide") == 8
     assert "全角の文字（「（」、「）」）があります" in html.unescape(graded.shown("wide"))
+
+
+def test_ready_made_parts_keep_their_points_and_go_to_a_person(graded):
+    assert graded.score("ready-made") == 16
+    assert "scaled_dot_product_attention を使っているので、人が目を通します" in graded.shown(
+        "ready-made"
+    )
+    path = graded.root / "verdicts" / "ready-made" / "week13.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["questions"]
+    assert [row["needs_person"] for row in rows] == [True, False]
 
 
 def test_deleted_test_cells_come_back(graded):
