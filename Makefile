@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help book serve test test-fast lint unit notebooks exercises grade figs derived bench colab-venv clean distclean
+.PHONY: help book serve test test-pages test-fast lint unit notebooks exercises grade figs derived bench colab-venv clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,8 +36,11 @@ book: $(BIN)/.installed ## execute every page and write _build/html (ANSWERS=0 l
 serve: book ## build, then show the book at http://localhost:8000
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-test: lint unit book colab-venv ## everything: text, code, exercises, notebooks, the built pages in a browser
-	$(BIN)/python -m pytest tests/exercises tests/notebooks tests/book
+test: lint unit book colab-venv ## text, code, exercises, the book's build, notebooks under Colab's versions
+	$(BIN)/python -m pytest tests/exercises tests/notebooks
+
+test-pages: book ## open every built page in headless Chromium
+	$(BIN)/python -m pytest tests/book
 
 test-fast: lint ## what takes less than two minutes
 	$(BIN)/python -m pytest -q -m "not slow" tests/unit
