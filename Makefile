@@ -37,7 +37,7 @@ serve: book ## build, then show the book at http://localhost:8000
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint unit book colab-venv ## text, code, exercises, the book's build, notebooks under Colab's versions
-	$(BIN)/python -m pytest tests/exercises tests/notebooks --deselect "tests/notebooks/test_run.py::test_notebook_runs_in_an_empty_folder[07_translation]"
+	$(BIN)/python -m pytest tests/exercises tests/notebooks
 
 test-pages: book ## open every built page in headless Chromium
 	$(BIN)/python -m pytest tests/book

@@ -9,6 +9,14 @@ var splitQuery = (query) => {
   );
 };
 
+// Sphinx's Japanese lacks these two, or says them at length.
+Object.assign(Documentation.TRANSLATIONS, {
+  "Search finished, found ${resultCount} page(s) matching the search query.":
+    "${resultCount} か所で見つかりました。",
+  "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
+    "見つかりませんでした。短い語に分けるか、別の書き方で試してください。",
+});
+
 // Previews are fetched, which a browser refuses for files.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 

@@ -33,7 +33,7 @@ def text_of(book, name: str) -> str:
 
 def found(page) -> list[str]:
     """Names of the pages that the search lists, best first."""
-    page.wait_for_function("document.querySelector('#search-results p').innerText")
+    page.wait_for_function("Search.status?.textContent")
     links = page.locator("#search-results li a").all()
     return [re.sub(r"\.html.*", "", link.get_attribute("href")) for link in links]
 
