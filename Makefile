@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help book serve test test-pages test-fast lint unit notebooks exercises grade figs derived bench colab-venv clean distclean
+.PHONY: help book serve test test-fast lint unit notebooks exercises grade glossary figs derived bench colab-venv clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,11 +36,8 @@ book: $(BIN)/.installed ## execute every page and write _build/html (ANSWERS=0 l
 serve: book ## build, then show the book at http://localhost:8000
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-test: lint unit book colab-venv ## text, code, exercises, the book's build, notebooks under Colab's versions
-	$(BIN)/python -m pytest tests/exercises tests/notebooks
-
-test-pages: book ## open every built page in headless Chromium
-	$(BIN)/python -m pytest tests/book
+test: lint unit book colab-venv ## text, code, exercises, built pages in a browser, notebooks under Colab's versions
+	$(BIN)/python -m pytest tests/exercises tests/book tests/notebooks
 
 test-fast: lint ## what takes less than two minutes
 	$(BIN)/python -m pytest -q -m "not slow" tests/unit
@@ -58,6 +55,7 @@ derived: $(BIN)/.installed
 	$(BIN)/python tools/make_notebooks.py --check
 	$(BIN)/python tools/exercises.py --check
 	$(BIN)/python tools/make_figs.py --check
+	$(BIN)/python tools/make_glossary.py --check
 
 notebooks: $(BIN)/.installed ## write chapters/**/NN_name.ipynb beside each NN_name.md
 	$(BIN)/python tools/make_notebooks.py
@@ -65,9 +63,11 @@ notebooks: $(BIN)/.installed ## write chapters/**/NN_name.ipynb beside each NN_n
 exercises: $(BIN)/.installed ## write the student notebooks and the exercise pages from exercises/weekNN.md
 	$(BIN)/python tools/exercises.py
 
-grade: $(BIN)/.installed ## grade exercises/submitted/ (WEEK=week13 by default) and write feedback and marks
-	$(BIN)/python tools/exercises.py --gradebook $(or $(WEEK),week13)
-	cd exercises && ../$(BIN)/nbgrader autograde $(or $(WEEK),week13) --force && ../$(BIN)/nbgrader generate_feedback $(or $(WEEK),week13) --force && ../$(BIN)/nbgrader export --to grades.csv
+grade: $(BIN)/.installed ## grade a folder or zip: ASSIGNMENT=week13 SUBMISSIONS=folder OUT=folder (more: ARGS="--jobs 4")
+	$(BIN)/python -m exercises.grading "$(or $(ASSIGNMENT),week13)" "$(or $(SUBMISSIONS),exercises/submitted)" "$(or $(OUT),exercises/graded)" $(ARGS)
+
+glossary: $(BIN)/.installed ## write chapters/appendix/glossary.md from chapters/terms.yml
+	$(BIN)/python tools/make_glossary.py
 
 figs: $(BIN)/.installed ## draw figs/*.svg anew from figs/src/*.py
 	$(BIN)/python tools/make_figs.py

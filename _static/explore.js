@@ -3,7 +3,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const figure of document.querySelectorAll("div.explore")) {
     const data = JSON.parse(figure.querySelector("script").textContent);
     const picture = figure.querySelector("img");
-    const frames = [picture.src, ...data.frames.map((png) => "data:image/png;base64," + png)];
+    const frames = [picture.src, ...data.frames.map((webp) => "data:image/webp;base64," + webp)];
     const parts = data.controls.map(([name, texts]) => {
       const row = document.createElement("label");
       const slider = document.createElement("input");

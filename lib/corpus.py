@@ -7,65 +7,29 @@ the:2 は英語だけにある the で、二番目の語に対応してもよい
 """
 
 import random
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from pathlib import Path
 from typing import NamedTuple
 
+from lib.checks import require
 from lib.grammar import Grammar, Tree, draw, length_distribution
 from lib.grammar import entropy as entropy
 from lib.grammar import expected_length as expected_length
 from lib.grammar import sentence_log_prob as sentence_log_prob
 
+# 語、名詞の種類、設定、英語の活用。書き方は hakoniwa.toml にある
+DATA = tomllib.loads(Path(__file__).with_name("hakoniwa.toml").read_text("utf-8"))
+WORDS, TRANSITIVE, ROLES = DATA["words"], DATA["transitive"], DATA["roles"]
+PRESETS, NUMBERS, BE = DATA["presets"], DATA["numbers"], DATA["be"]
+PARTICLES = DATA["particles"]["words"].split()
+ENTRIES = " ".join(WORDS.values()).replace(",", " ").split()
+ENGLISH = {ja: en for ja, *en in (entry.split("/") for entry in ENTRIES)}
+
+
 # fmt: off
-# 日本語/英語。英語の形が二つなら、名詞は 単数/複数、動詞は 単数の主語に合う形/複数に合う形。
-# 先に書いた語ほどよく出る。動詞は、コンマの前が現在、後が過去。記号の点の後ろは、種類や深さ。
-WORDS = {
-    "NOUN.human": "子供/child/children 学生/student/students 先生/teacher/teachers"
-                  " 友達/friend/friends 医者/doctor/doctors",
-    "NOUN.animal": "猫/cat/cats 犬/dog/dogs 鳥/bird/birds 馬/horse/horses うさぎ/rabbit/rabbits",
-    "NOUN.fish": "魚/fish", "NOUN.food": "りんご/apple/apples パン/bread 肉/meat ケーキ/cake/cakes",
-    "NOUN.text": "本/book/books 手紙/letter/letters 新聞/newspaper/newspapers",
-    "NOUN.thing": "花/flower/flowers 車/car/cars 帽子/hat/hats 写真/picture/pictures",
-    "NOUN.place": "公園/park 学校/school 家/house 駅/station 庭/garden 図書館/library",
-    "ADJ.human": "大きい/big 小さい/small 若い/young 静かな/quiet",
-    "ADJ.animal": "大きい/big 小さい/small 白い/white 黒い/black かわいい/cute",
-    "ADJ.thing": "大きい/big 小さい/small 白い/white 赤い/red 古い/old 新しい/new",
-    "ADJ.place": "大きい/big 小さい/small 古い/old 静かな/quiet",
-    "ADJ.topic": "大きい/big 小さい/small かわいい/cute 若い/young 優しい/kind 賢い/clever",
-    "NAME": "太郎/Taro 花子/Hanako", "PRONOUN": "私/I 彼女/she", "DET": "この/this その/the",
-    "EAT": "食べる/eats/eat,食べた/ate", "GO": "行く/goes/go,行った/went 来る/comes/come,来た/came",
-    "BUY": "買う/buys/buy,買った/bought", "WASH": "洗う/washes/wash,洗った/washed",
-    "LIKE": "好き/likes/like 嫌い/dislikes/dislike", "CHASE": "追う/chases/chase,追った/chased",
-    "READ": "読む/reads/read,読んだ/read 書く/writes/write,書いた/wrote",
-    "SEE": "見る/sees/see,見た/saw 描く/draws/draw,描いた/drew", "PARTICLE": "と/and で/in に/to",
-    "GIVE": "あげる/gives/give,あげた/gave 見せる/shows/show,見せた/showed"
-            " 送る/sends/send,送った/sent",
-    "PLAY": "眠る/sleeps/sleep,眠った/slept 走る/runs/run,走った/ran"
-            " 遊ぶ/plays/play,遊んだ/played 歌う/sings/sing,歌った/sang",
-}
-TRANSITIVE = {"EAT": 1, "READ": 2, "CHASE": 1, "SEE": 2, "BUY": 1, "WASH": 1}  # 他動詞の種類と語数
-
-# 役割（主語、渡す相手、渡す物、動詞ごとの目的語）に入る名詞の種類と、その割合
-ROLES = {
-    "SUBJECT": {"NAME": 0.15, "human": 0.4, "animal": 0.45}, "PERSON": {"NAME": 0.3, "human": 0.7},
-    "GIFT": {"fish": 0.15, "food": 0.3, "text": 0.25, "thing": 0.3},
-    "EAT": {"fish": 0.4, "food": 0.6}, "READ": {"text": 1}, "CHASE": {"animal": 0.7, "fish": 0.3},
-    "BUY": {"fish": 0.2, "food": 0.3, "text": 0.2, "thing": 0.3},
-    "WASH": {"animal": 0.5, "food": 0.1, "thing": 0.4},
-    "SEE": {"NAME": 0.05, "human": 0.15, "animal": 0.25, "fish": 0.15, "food": 0.15, "text": 0.1,
-            "thing": 0.15},  # 好き・嫌いの相手も同じ
-}
-
-# 関係節、形容詞、この・その、場所、「A と B」、過去、私・彼女 の割合。depth は関係節の深さの上限
-PRESETS = {
-    "default": {"rc": 0.4, "adj": 0.3, "det": 0.3, "place": 0.35, "conj": 0.12, "past": 0.35,
-                "pronoun": 0.06, "zipf": 0.7, "depth": 3},
-    "short": {"rc": 0.1, "adj": 0.2, "det": 0.2, "place": 0.2, "conj": 0.08, "depth": 1},
-    "long": {"rc": 0.6, "adj": 0.45, "det": 0.35, "place": 0.5, "depth": 4},
-}
-
-
 def _sentences(s: dict) -> dict:
     """文、述語、場所の規則。場所は必ず自分の動詞のすぐ前に立つので、係り先は一通りに決まる。"""
     d, pronoun, place, adj = s["depth"], s["pronoun"], s["place"], s["adj"] / 2
@@ -122,12 +86,10 @@ def hakoniwa(preset: str = "default", **overrides: float) -> Grammar:
     overrides で設定を一つずつ変えられる。知らない名前や、範囲の外の値は ValueError。
     """
     default = PRESETS["default"]
-    if preset not in PRESETS or not overrides.keys() <= default.keys():
-        names = f"preset は {', '.join(PRESETS)}、設定は {', '.join(default)} から選びます"
-        raise ValueError(f"{names}。受け取った値: {preset!r}, {overrides}")
+    names = f"preset は {', '.join(PRESETS)}、設定は {', '.join(default)} から選びます"
+    require(preset in PRESETS and overrides.keys() <= default.keys(), names, preset, overrides)
     s = default | PRESETS[preset] | overrides
-    if s["depth"] not in range(10):
-        raise ValueError(f"depth は 0 以上 9 以下の整数です。受け取った値: {s['depth']}")
+    require(s["depth"] in range(10), "depth は 0 以上 9 以下の整数です", s["depth"])
     rows = {kind: _words(kind, s) for kind in WORDS} | _sentences(s)
     for d, (role, nouns) in product(range(s["depth"] + 1), ROLES.items()):
         phrases = {noun: f"NP.{noun}.{d}" for noun in nouns} | {"NAME": "NAME"}
@@ -135,13 +97,6 @@ def hakoniwa(preset: str = "default", **overrides: float) -> Grammar:
         for noun in nouns.keys() - {"NAME"}:
             rows |= _phrases(noun, d, s)
     return Grammar("S", rows)
-
-
-ENTRIES = " ".join(WORDS.values()).replace(",", " ").split()
-ENGLISH = {ja: en for ja, *en in (entry.split("/") for entry in ENTRIES)}
-NUMBERS = {"私": "I"} | dict.fromkeys(("彼女", "太郎", "花子", "この", "その"), "it")
-BE = {"I": "am", "it": "is", "they": "are"}
-PARTICLES = ("は", "が", "を", "で", "に", "な")
 
 
 def _head(child: Tree | int) -> int:
@@ -227,9 +182,7 @@ class Split(NamedTuple):
     test: list[Pair]
 
 
-def lm_split(
-    n_train: int, *, n_dev: int = 1000, n_test: int = 5000, seed: int = 0, preset: str = "default"
-) -> Split:
+def lm_split(n_train: int, *, n_dev=1000, n_test=5000, seed=0, preset="default") -> Split:
     """言語モデル用。三つとも文法から独立に引き、同じ文の重なりも残す（文法の値と比べるため）。
 
     開発とテストは n_train によらない。n_train を増やすと、前の学習データの後に文が加わる。
@@ -238,12 +191,9 @@ def lm_split(
     return Split(*(sample_pairs(grammar, n, 3 * seed + i) for i, n in enumerate(sizes)))
 
 
-def mt_split(
-    n_train: int = 20_000, *, n_dev: int = 500, n_test: int = 1000, seed=0, preset="default"
-) -> Split:
+def mt_split(n_train=20_000, *, n_dev=500, n_test=1000, seed=0, preset="default") -> Split:
     """翻訳用。同じ文は一度しか現れず、三つは重ならず、HELD_OUT も含まない。"""
-    if min(n_train, n_dev, n_test) < 1:
-        raise ValueError(f"文の数は 1 以上が必要です。受け取った値: {n_train}, {n_dev}, {n_test}")
+    require(min(n_train, n_dev, n_test) >= 1, "文の数は 1 以上が必要です", n_train, n_dev, n_test)
     stream, distinct = _stream(hakoniwa(preset), seed), {}
     while len(distinct) < n_train + n_dev + n_test:
         pair = next(stream)

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -20,36 +21,43 @@ from PIL import Image
 FRAMES = 60  # 一つの図に入れる絵の枚数の上限
 
 
-def _show(png: str, width: int, alt: str, page: str) -> None:
-    """PNG と代替テキストを表示する。本を組むときは HTML の page も加える。"""
-    data = {"image/png": png, "text/plain": alt}
+def _show(image: Image.Image, width: int, alt: str, page: str) -> None:
+    """画像と代替テキストを表示する。本を組むときは HTML の page も加える。"""
+    data = {"image/png": _encode(image, "png"), "text/plain": alt}
     data |= {"text/html": page} if os.environ.get("BOOK_STATIC") else {}
     display(data, raw=True, metadata={"image/png": {"width": width}})
 
 
-def _png(fig: Any, dpi: int, scale: float, colors: int) -> tuple[str, int]:
-    """図（または軸）を閉じて、base64 の PNG と、画面での幅（ピクセル）にする。
+def _draw(fig: Any, dpi: int, scale: float, colors: int) -> tuple[Image.Image, int]:
+    """図（または軸）を閉じて、画像と、画面での幅（ピクセル）にする。
 
     scale: 画面の 1 ピクセルあたりに描く点の数（一辺）。大きいほど細かく、重い。
     """
-    raw, small = io.BytesIO(), io.BytesIO()
+    raw = io.BytesIO()
     fig.figure.savefig(raw, format="png", dpi=dpi * scale)
     plt.close(fig.figure)
     image = Image.open(raw).convert("RGB").quantize(colors)
-    image.save(small, "PNG", optimize=True)
-    return base64.b64encode(small.getvalue()).decode(), round(image.width / scale)
+    return image, round(image.width / scale)
 
 
-def _picture(png: str, width: int, alt: str) -> str:
-    return f'<img alt="{escape(alt)}" width="{width}" src="data:image/png;base64,{png}">'
+def _encode(image: Image.Image, kind: str) -> str:
+    """画像を base64 にする。ページでは webp（可逆）、ノートブックの出力と PDF では png。"""
+    data = io.BytesIO()
+    image.save(data, kind, optimize=True, lossless=True, method=6)
+    return base64.b64encode(data.getvalue()).decode()
+
+
+def _picture(webp: str, width: int, alt: str) -> str:
+    return f'<img alt="{escape(alt)}" width="{width}" src="data:image/webp;base64,{webp}">'
 
 
 def figure(fig: Any, alt: str, *, dpi: int = 90) -> None:
     """図（または軸）を表示する。alt は何が見えるかを言う文で、空なら ValueError。"""
     if not alt.strip():
         raise ValueError("alt には、図に何が見えるかを言う文が要りますが、空です")
-    png, width = _png(fig, dpi, 2.0, 256)
-    _show(png, width, alt, f'<div class="plot">{_picture(png, width, alt)}</div>')
+    image, width = _draw(fig, dpi, 2.0, 256)
+    picture = _picture(_encode(image, "webp"), width, alt)
+    _show(image, width, alt, f'<div class="plot">{picture}</div>')
 
 
 def explore(draw: Callable[..., Any], *, alt: str, dpi: int = 80, **controls: Sequence) -> None:
@@ -63,8 +71,8 @@ def explore(draw: Callable[..., Any], *, alt: str, dpi: int = 80, **controls: Se
         got = f"alt={alt!r}、{len(combinations)} 通り"
         raise ValueError(f"alt と、合わせて 1〜{FRAMES} 通りの値が要りますが、{got}です")
 
-    def frame(values: Sequence) -> tuple[str, int]:
-        return _png(draw(**dict(zip(controls, values, strict=True))), dpi, 1.4, 64)
+    def frame(values: Sequence) -> tuple[Image.Image, int]:
+        return _draw(draw(**dict(zip(controls, values, strict=True))), dpi, 1.4, 64)
 
     show = _static if os.environ.get("BOOK_STATIC") else _widgets
     show(frame, alt, controls)
@@ -76,16 +84,17 @@ def _text(value: Any) -> str:
 
 def _static(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
     """すべてを先に描いてページに入れる。スライダーを作って動かすのは _static/explore.js。"""
-    pngs = [frame(values)[0] for values in itertools.product(*controls.values())]
-    png, width = frame([values[len(values) // 2] for values in controls.values()])
-    frames = list(dict.fromkeys([png, *pngs]))
+    pictures = [_encode(frame(v)[0], "webp") for v in itertools.product(*controls.values())]
+    image, width = frame([values[len(values) // 2] for values in controls.values()])
+    first = _encode(image, "webp")
+    frames = list(dict.fromkeys([first, *pictures]))
     texts = [[name, [_text(v) for v in values]] for name, values in controls.items()]
-    data = {"controls": texts, "index": [frames.index(p) for p in pngs], "frames": frames[1:]}
+    data = {"controls": texts, "index": [frames.index(p) for p in pictures], "frames": frames[1:]}
     script = json.dumps(data).replace("<", r"\u003c")  # frames の 0 番は <img> にある
-    page = f"""<div class="explore">{_picture(png, width, alt)}
+    page = f"""<div class="explore">{_picture(first, width, alt)}
 <noscript>この図を動かすには JavaScript が必要です。</noscript>
 <script type="application/json">{script}</script></div>"""
-    _show(png, width, alt, page)
+    _show(image, width, alt, page)
 
 
 def _widgets(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
@@ -98,7 +107,8 @@ def _widgets(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
         sliders.append(widgets.SelectionSlider(description=name, **choice))
 
     def redraw(change: Any = None) -> None:
-        picture.value = _picture(*frame([s.value for s in sliders]), alt)
+        image, width = frame([s.value for s in sliders])
+        picture.value = _picture(_encode(image, "webp"), width, alt)
 
     for slider in sliders:
         slider.observe(redraw, names="value")
@@ -112,3 +122,9 @@ def glue(name: str, value: Any) -> None:
         from myst_nb import glue as store
 
         store(name, value.item() if hasattr(value, "item") else value, display=False)
+
+
+def recorded(name: str) -> dict:
+    """長い実験の記録 experiments/name.json を読む。作り方は、その中の command にある。"""
+    path = Path(__file__).resolve().parents[1] / "experiments" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from typing import Any, NamedTuple
+
+from lib.checks import require
 
 Step = Callable[[str, Any], Any]  # (語, 今いる所) → 次にいる所。None なら、その語は読めない
 
@@ -58,32 +59,26 @@ def draw(grammar: Grammar, rng: random.Random) -> tuple[list[str], Tree, float]:
     """文を一つ引く。返り値は (語の列, 導出の木, 導出の対数確率（ナット）)。"""
     words, log_probs = [], []
 
-    def grow(symbol: str) -> Tree:
+    def grow(x: str) -> Tree | int:
+        if x not in grammar.rules:
+            words.append(x)
+            return len(words) - 1
         u = rng.random()
-        for rule in grammar.rules[symbol]:
+        for rule in grammar.rules[x]:
             u -= rule.prob
             if u < 0:
                 break
         log_probs.append(math.log(rule.prob))
-        children = []
-        for x in rule.rhs:
-            if x in grammar.rules:
-                children.append(grow(x))
-            else:
-                children.append(len(words))
-                words.append(x)
-        return Tree(symbol, rule, children)
+        return Tree(x, rule, [grow(child) for child in rule.rhs])
 
     return words, grow(grammar.start), math.fsum(log_probs)
 
 
-def _walk(
-    grammar: Grammar, origin: Hashable, step: Step, weight: Callable = attrgetter("prob")
-) -> dict[Any, float]:
-    """origin から、文法が作る文を一語ずつ読む。着いた所 → 導出の重みの和。
+def _walk(grammar: Grammar, origin: Hashable, step: Step) -> dict[Any, float]:
+    """origin から、文法が作る文を一語ずつ読む。着いた所 → そこに着く導出の確率の和。
 
-    導出の重みは、使った規則の weight の積。「所」は step が決める。文の中の位置なら
-    内側アルゴリズム、読んだ語数なら長さの分布、読んだ語の並びなら文の一覧になる。
+    導出の確率は、使った規則の prob の積。「所」は step が決める。文の中の位置なら
+    内側アルゴリズム、読んだ語数なら長さの分布になる。
     """
 
     @cache
@@ -94,7 +89,7 @@ def _walk(
         arrived = defaultdict(float)
         for rule in grammar.rules[x]:
             for there, w in read_all(rule.rhs, here).items():
-                arrived[there] += weight(rule) * w
+                arrived[there] += rule.prob * w
         return arrived
 
     @cache
@@ -116,30 +111,19 @@ def sentence_log_prob(grammar: Grammar, tokens: Sequence[str]) -> float:
     文法が作らない文では −∞。空の文は ValueError。
     出典: jurafsky2026speech, 付録（確率文脈自由文法）
     """
-    if len(tokens) == 0:
-        raise ValueError("空の文の確率は求められません。一語以上が必要です。")
-    prob = _walk(grammar, 0, _match(tokens)).get(len(tokens), 0.0)
+    require(len(tokens) > 0, "確率を求める文には、一語以上が必要です", tokens)
+
+    def match(word: str, i: int) -> int | None:
+        return i + 1 if i < len(tokens) and tokens[i] == word else None
+
+    prob = _walk(grammar, 0, match).get(len(tokens), 0.0)
     return math.log(prob) if prob > 0 else -math.inf
-
-
-def derivations(grammar: Grammar, tokens: Sequence[str]) -> int:
-    """文の導出の数。2 以上なら、その文は曖昧。"""
-    return int(_walk(grammar, 0, _match(tokens), lambda rule: 1).get(len(tokens), 0))
-
-
-def _match(tokens: Sequence[str]) -> Step:
-    return lambda word, i: i + 1 if i < len(tokens) and tokens[i] == word else None
 
 
 def length_distribution(grammar: Grammar, max_len: int) -> list[float]:
     """文の長さ（語の数）が 0、1、…、max_len である確率。"""
     lengths = _walk(grammar, 0, lambda word, length: length + 1 if length < max_len else None)
     return [lengths.get(length, 0.0) for length in range(max_len + 1)]
-
-
-def enumerate_sentences(grammar: Grammar) -> dict[tuple[str, ...], float]:
-    """すべての文 → 確率。ごく小さな文法でだけ使える。"""
-    return _walk(grammar, (), lambda word, sentence: (*sentence, word))
 
 
 def entropy(grammar: Grammar) -> float:

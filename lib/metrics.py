@@ -11,7 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lib.checks import require
+
 Tokens = Sequence[str]
+Sentences = Sequence[Tokens]
 Links = set[tuple[int, int]] | frozenset[tuple[int, int]]  # (訳文の位置, 原文の位置)
 
 
@@ -23,11 +26,9 @@ def cross_entropy(log_probs: Sequence[float] | Float[Tensor, "N"], base: float =
     式: eq-cross-entropy  出典: shannon1948mathematical
     """
     values = torch.as_tensor(log_probs, dtype=torch.float64).flatten()
-    if len(values) == 0:
-        raise ValueError("対数確率が空です。一つ以上のトークンが必要です。")
+    require(len(values) > 0, "一つ以上のトークンの対数確率が必要です", log_probs)
     wrong = values[values.isnan() | (values > 1e-9)]  # 丸め誤差の分だけは許す
-    if len(wrong) > 0:
-        raise ValueError(f"対数確率は 0 以下の数が必要です。受け取った値: {wrong[0].item()}")
+    require(len(wrong) == 0, "対数確率は 0 以下の数が必要です", *wrong[:5].tolist())
     return abs(values.mean().item()) / math.log(base)  # 対数確率は 0 以下なので、−log p の平均
 
 
@@ -44,27 +45,22 @@ def bits_per_char(log_probs: Sequence[float] | Float[Tensor, "N"], n_chars: int)
 
     式: eq-bits-per-char  出典: shannon1948mathematical
     """
-    if n_chars < 1:
-        raise ValueError(f"文字数は 1 以上が必要です。受け取った値: {n_chars}")
+    require(n_chars >= 1, "文字数は 1 以上が必要です", n_chars)
     return cross_entropy(log_probs, base=2) * len(log_probs) / n_chars
 
 
 def mean_difference(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
     """対になった値の差 a − b の平均と、その標準誤差（差の標準偏差を √個数 で割ったもの）。"""
-    if len(a) != len(b) or len(a) < 2:
-        raise ValueError(f"同じ長さの二つ以上の値が必要です。受け取った長さ: {len(a)} と {len(b)}")
+    require(len(a) == len(b) >= 2, "値の数は、同じで 2 以上が必要です", len(a), len(b))
     difference = torch.as_tensor(a, dtype=torch.float64) - torch.as_tensor(b, dtype=torch.float64)
     return difference.mean().item(), difference.std().item() / math.sqrt(len(a))
 
 
 def _check_pairs(hyps: Sequence, refs: Sequence) -> None:
-    if len(hyps) != len(refs) or not hyps:
-        raise ValueError(
-            f"出力と参照は同じ数だけ必要です。受け取った数: {len(hyps)} と {len(refs)}"
-        )
+    require(len(hyps) == len(refs) > 0, "文の数は、同じで 1 以上が必要です", len(hyps), len(refs))
 
 
-def exact_match(hyps: Sequence[Tokens], refs: Sequence[Tokens]) -> float:
+def exact_match(hyps: Sentences, refs: Sentences) -> float:
     """出力が参照とすべて一致した文の割合（0 から 1）。"""
     _check_pairs(hyps, refs)
     return sum(list(h) == list(r) for h, r in zip(hyps, refs, strict=True)) / len(hyps)
@@ -74,9 +70,7 @@ def _grams(tokens: Tokens, n: int) -> Counter:
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 
-def bleu_parts(
-    hyps: Sequence[Tokens], refs: Sequence[Tokens], max_n: int = 4
-) -> tuple[list[float], float]:
+def bleu_parts(hyps: Sentences, refs: Sentences, max_n: int = 4) -> tuple[list[float], float]:
     """BLEU の部品 (n = 1 から max_n の切り詰め適合率, 短さの罰)。数は全文で足してから割る。
 
     式: eq-bleu  出典: papineni2002bleu, 2.1–2.3 節
@@ -93,7 +87,7 @@ def bleu_parts(
     return precisions, penalty
 
 
-def bleu(hyps: Sequence[Tokens], refs: Sequence[Tokens], max_n: int = 4) -> float:
+def bleu(hyps: Sentences, refs: Sentences, max_n: int = 4) -> float:
     """コーパス BLEU（0 から 100、平滑化なし）。どれかの適合率が 0 なら 0。
 
     式: eq-bleu  出典: papineni2002bleu, 2.3 節; post2018call
@@ -121,6 +115,5 @@ def aer(links: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]
     for a, s, p in zip(links, sure, possible, strict=True):
         hits += len(a & s) + len(a & (p | s))
         size += len(a) + len(s)
-    if size == 0:
-        raise ValueError("組が一つもありません。出力か正解に一つ以上の組が必要です。")
+    require(size > 0, "出力と正解を合わせて、一つ以上の組が必要です", size)
     return 1 - hits / size

@@ -7,7 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lib.checks import require
 from lib.text import BOS, EOS, PAD
+
+Windows = tuple[Int[Tensor, "N C"], Int[Tensor, "N"]]  # (文脈, 当てる語)
 
 
 class NPLM(nn.Module):
@@ -19,8 +22,7 @@ class NPLM(nn.Module):
 
     def __init__(self, vocab_size: int, n: int, d_emb: int, d_hidden: int, direct: bool = True):
         super().__init__()
-        if n < 2:
-            raise ValueError(f"NPLM には一語以上の文脈が要ります（n は 2 以上）。受け取った n: {n}")
+        require(n >= 2, "NPLM には一語以上の文脈が要り、n は 2 以上が必要です", n)
         self.n = n
         self.embedding = nn.Embedding(vocab_size, d_emb)  # C
         self.hidden = nn.Linear((n - 1) * d_emb, d_hidden)  # H, d
@@ -29,10 +31,8 @@ class NPLM(nn.Module):
 
     def forward(self, context: Int[Tensor, "B C"]) -> Float[Tensor, "B V"]:
         """文脈の語番号から、次の語の logits。文脈の長さが n-1 でなければ ValueError。"""
-        if context.shape[1] != self.n - 1:
-            raise ValueError(
-                f"文脈は {self.n - 1} 語が必要です。受け取った語数: {context.shape[1]}"
-            )
+        length = context.shape[1]
+        require(length == self.n - 1, f"文脈は {self.n - 1} 語が必要です", length)
         x = self.embedding(context).flatten(1)  # (B, C·E)
         logits = self.output(torch.tanh(self.hidden(x)))
         return logits if self.direct is None else logits + self.direct(x)
@@ -56,40 +56,32 @@ class CBOW(nn.Module):
         return self.output(total / inside.sum(1).clamp(min=1))
 
 
-def next_word_windows(
-    sentences: list[list[int]], n: int
-) -> tuple[Int[Tensor, "N C"], Int[Tensor, "N"]]:
+def next_word_windows(sentences: list[list[int]], n: int) -> Windows:
     """各位置の (直前 n-1 語, 次の語)。<s> は n-1 個前に置くだけで予測せず、</s> は予測する。
 
     式: eq-markov  出典: bengio2003neural, 2 節
     """
-    contexts, targets = [], []
-    for ids in sentences:
-        padded = [BOS] * (n - 1) + list(ids) + [EOS]
-        for t in range(n - 1, len(padded)):
-            contexts.append(padded[t - n + 1 : t])
-            targets.append(padded[t])
-    if not targets:
-        raise ValueError("文が一つもありません。一つ以上の文が必要です。")
-    return torch.tensor(contexts), torch.tensor(targets)
+    require(sentences, "文が一つ以上必要です", sentences)
+    rows = _windows([[BOS] * (n - 1) + list(ids) + [EOS] for ids in sentences], n)
+    return rows[:, :-1], rows[:, -1]
 
 
-def centre_word_windows(
-    sentences: list[list[int]], window: int
-) -> tuple[Int[Tensor, "N C"], Int[Tensor, "N"]]:
+def centre_word_windows(sentences: list[list[int]], window: int) -> Windows:
     """各位置の (両側 window 語ずつ, 中央の語)。文の外は PAD。一語の文からは何も作らない。
 
     式: eq-cbow  出典: mikolov2013efficient, 3.1 節
     """
-    contexts, targets = [], []
-    for ids in (list(ids) for ids in sentences if len(ids) > 1):
-        padded = [PAD] * window + ids + [PAD] * window
-        for t, centre in enumerate(ids):
-            contexts.append(padded[t : t + window] + padded[t + window + 1 : t + 2 * window + 1])
-            targets.append(centre)
-    if not targets:
-        raise ValueError("二語以上の文がありません。中央と周りの両方が必要です。")
-    return torch.tensor(contexts), torch.tensor(targets)
+    outside = [PAD] * window
+    padded = [outside + list(ids) + outside for ids in sentences if len(ids) > 1]
+    require(padded, "二語以上の文が一つ以上必要です", sentences[:5])
+    rows = _windows(padded, 2 * window + 1)
+    return torch.cat([rows[:, :window], rows[:, window + 1 :]], dim=1), rows[:, window]
+
+
+def _windows(sentences: list[list[int]], width: int) -> Int[Tensor, "N width"]:
+    """どの文からも、続いた width 語を、一語ずつずらしながら取り出す。"""
+    starts = [(ids, t) for ids in sentences for t in range(len(ids) - width + 1)]
+    return torch.tensor([ids[t : t + width] for ids, t in starts])
 
 
 def nearest(embedding: Float[Tensor, "V E"], index: int, k: int) -> list[tuple[int, float]]:

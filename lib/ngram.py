@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
+from lib.checks import require
 from lib.text import BOS, EOS, SPECIALS
 
 START, END = SPECIALS[BOS], SPECIALS[EOS]
@@ -32,10 +33,8 @@ def ngrams(sentence: Sentence, n: int) -> Iterator[tuple[Context, str]]:
 
     式: eq-markov  出典: jurafsky2026speech, 3.1 節
     """
-    if n < 1:
-        raise ValueError(f"次数 n は 1 以上が必要です。受け取った値: {n}")
-    if START in sentence or END in sentence:
-        raise ValueError(f"文に {START} や {END} を入れないでください。受け取った文: {sentence}")
+    require(n >= 1, "次数 n は 1 以上が必要です", n)
+    require(not {START, END} & set(sentence), "文に <s> や </s> を入れないでください", sentence)
     padded = [START] * (n - 1) + list(sentence) + [END]
     for t in range(n - 1, len(padded)):
         yield tuple(padded[t - n + 1 : t]), padded[t]
@@ -50,8 +49,7 @@ def count(sentences: Iterable[Sentence], n: int) -> Counts:
     for sentence in sentences:
         for context, word in ngrams(sentence, n):
             counts[context][word] += 1
-    if not counts:
-        raise ValueError("文が一つもありません。一つ以上の文が必要です。")
+    require(counts, "文が一つ以上必要です", sentences)
     return dict(counts)
 
 
@@ -62,8 +60,7 @@ def continuations(counts: Counts) -> Counts:
     """
     shorter: Counts = defaultdict(Counter)
     for context, followers in counts.items():
-        for word in followers:
-            shorter[context[1:]][word] += 1
+        shorter[context[1:]].update(list(followers))  # 一種類につき 1 を足す
     return dict(shorter)
 
 
@@ -113,11 +110,10 @@ def _tables(counts: Counts, direct, rest) -> Level:
 def _vocabulary(sentences: Sentences, words: Words) -> list[str]:
     """予測する語。"""
     seen = {word for sentence in sentences for word in sentence} | {END}
-    if words is None:
-        return sorted(seen)
-    if missing := seen - set(words) - {END}:
-        raise ValueError(f"語彙にない語が学習データにあります: {sorted(missing)[:5]}")
-    return sorted(set(words) | {END})
+    given = seen if words is None else {*words, END}
+    if missing := sorted(seen - given):
+        raise ValueError(f"語彙にない語が学習データにあります: {missing[:5]}")
+    return sorted(given)
 
 
 def _unigram(counts: Counts, words: Iterable[str]) -> dict[str, float]:
@@ -140,8 +136,7 @@ def add_k(sentences: Sentences, n: int, k: float, words: Words = None) -> NgramL
 
     式: eq-add-k  出典: chen1999empirical, 2.1 節
     """
-    if k <= 0:
-        raise ValueError(f"k は正の数が必要です。受け取った値: {k}")
+    require(k > 0, "k は正の数が必要です", k)
     base = _vocabulary(sentences, words)
     mass = k * len(base)  # 一つの文脈に足される回数
     counts = count(sentences, n)
@@ -154,8 +149,7 @@ def interpolate(sentences: Sentences, lambdas: Sequence[float], words: Words = N
 
     式: eq-interpolation  出典: chen1999empirical, 2.3 節
     """
-    if bad := [x for x in lambdas if not 0 <= x <= 1]:
-        raise ValueError(f"割合は 0 以上 1 以下が必要です。受け取った値: {bad}")
+    require(all(0 <= x <= 1 for x in lambdas), "割合は 0 以上 1 以下が必要です", *lambdas)
     n = len(lambdas) + 1
     levels = tuple(
         _tables(count(sentences, n - i), lambda c, t, x=x: x * c / t, lambda kinds, t, x=x: 1 - x)
@@ -198,14 +192,11 @@ def _expected_stops(model, lambdas, context, word, stopped, reached) -> None:
 
 def _discounted(counts: Counts, discount: float) -> Level:
     """現れた語の回数から D を引き、引いた分を残りにする。"""
-    if not 0 < discount <= 1:
-        raise ValueError(f"割引 D は 0 より大きく 1 以下が必要です。受け取った値: {discount}")
+    require(0 < discount <= 1, "割引 D は 0 より大きく 1 以下が必要です", discount)
     return _tables(counts, lambda c, t: (c - discount) / t, lambda kinds, t: discount * kinds / t)
 
 
-def absolute_discount(
-    sentences: Sentences, n: int, discount: float = 0.75, words: Words = None
-) -> NgramLM:
+def absolute_discount(sentences: Sentences, n: int, discount=0.75, words: Words = None) -> NgramLM:
     """絶対割引。どの次数も普通の回数から D を引き、下の次数へ回す。
 
     式: eq-absolute-discount  出典: chen1999empirical, 2.6 節
@@ -214,9 +205,7 @@ def absolute_discount(
     return NgramLM(n, levels, _unigram(count(sentences, 1), _vocabulary(sentences, words)))
 
 
-def kneser_ney(
-    sentences: Sentences, n: int, discount: float = 0.75, words: Words = None
-) -> NgramLM:
+def kneser_ney(sentences: Sentences, n: int, discount=0.75, words: Words = None) -> NgramLM:
     """補間型の Kneser–Ney。最上位だけが回数を使い、下は「何種類の語の後に来たか」を使う。
 
     式: eq-kneser-ney  出典: kneser1995improved; chen1999empirical, 2.7 節
@@ -238,15 +227,12 @@ def unseen_rate(train: Sentences, test: Sentences, n: int) -> float:
     return sum(word not in seen.get(context, {}) for context, word in events) / len(events)
 
 
-def sample(
-    model: NgramLM, generator: torch.Generator, *, temperature: float = 1.0, max_len: int = 40
-) -> list[str]:
+def sample(model: NgramLM, generator: torch.Generator, *, temperature=1.0, max_len=40) -> list[str]:
     """一語ずつ引いて文を作る。</s> が出るか max_len 語で止まる。温度が低いほど高い確率に偏る。
 
     式: eq-temperature  出典: jurafsky2026speech, 3.3 節
     """
-    if temperature <= 0:
-        raise ValueError(f"温度は正の数が必要です。受け取った値: {temperature}")
+    require(temperature > 0, "温度は正の数が必要です", temperature)
     words, sentence = list(model.base), []
     while len(sentence) < max_len:
         context = [START] * (model.n - 1) + sentence

@@ -4,7 +4,9 @@
 """
 
 import inspect
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -15,40 +17,22 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patheffects import withStroke
 
-# Okabe–Ito の色と灰色。一つの役割に一色、どの章でも変えない
-COLORS = {
-    "encoder": "#0072B2",
-    "decoder": "#D55E00",
-    "query": "#CC79A7",
-    "key": "#009E73",
-    "value": "#56B4E9",
-    "gold": "#E69F00",
-    "loss": "#333333",
-    "floor": "#767676",
-    "muted": "#B4B4B4",
-}
-# 白から青へ、明度 L* が 100 から 30 まで等間隔に下がる
-BLUES = ["#ffffff", "#c4e2f4", "#8fc2e6", "#62a4d9", "#3c84c4", "#1f65ac", "#0e458c"]
-WEIGHTS = LinearSegmentedColormap.from_list("weights", BLUES)
+from lib.checks import require
+
+PALETTE = tomllib.loads(Path(__file__).with_name("colors.toml").read_text("utf-8"))
+COLORS = PALETTE["roles"]  # 役割 → 色
+WEIGHTS = LinearSegmentedColormap.from_list("weights", PALETTE["weights"]["scale"])
 
 
 def use_style() -> None:
     """日本語の文字とこの本の図の見た目を設定する。章の最初のセルで一度呼ぶ。"""
     matplotlib_fontja.japanize()
-    roles = ["encoder", "decoder", "key", "query", "value"]
-    colors, styles = [COLORS[role] for role in roles], ["-", "--", "-.", ":", "-"]
-    style = {
-        "font.family": [*plt.rcParams["font.family"], "DejaVu Sans"],  # ≤ などは後の書体から
-        "font.size": 11,
-        "figure.figsize": (6.4, 3.6),
-        "figure.constrained_layout.use": True,
-        "axes.prop_cycle": plt.cycler(color=colors, linestyle=styles),
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "legend.frameon": False,
-        "lines.linewidth": 2,
-    }
-    plt.rcParams.update(style)
+    plt.style.use(Path(__file__).with_name("book.mplstyle"))
+    fonts = [*plt.rcParams["font.family"], "DejaVu Sans"]  # ≤ などは後の書体から
+    colors = [COLORS[role] for role in ("encoder", "decoder", "key", "query", "value")]
+    styles = ["-", "--", "-.", ":", "-"]
+    cycle = plt.cycler(color=colors, linestyle=styles)
+    plt.rcParams.update({"font.family": fonts, "axes.prop_cycle": cycle})
 
 
 def _array(values: Any) -> np.ndarray:
@@ -75,8 +59,8 @@ def heatmap(
     形が行と列の数に合わないとき、0 から 1 の外の値があるときは ValueError。
     """
     weights = _array(weights)
-    if weights.shape != (len(rows), len(cols)):
-        raise ValueError(f"重みの形は {(len(rows), len(cols))} のはずですが、{weights.shape} です")
+    shape = (len(rows), len(cols))
+    require(weights.shape == shape, f"重みの形は {shape} が必要です", weights.shape)
     if not np.all((weights > -1e-6) & (weights < 1 + 1e-6)):
         raise ValueError(f"重みは 0 から 1 のはずですが、{weights.min()} から {weights.max()} です")
     ax = ax or plt.subplots(figsize=(1.6 + 0.55 * len(cols), 0.9 + 0.42 * len(rows)))[1]
@@ -114,8 +98,7 @@ def curves(
 
     roles: 名前 → `COLORS` の役割。axes: xlabel と ylabel は必須で、xscale="log" なども渡せる。
     """
-    if not {"xlabel", "ylabel"} <= axes.keys():
-        raise ValueError(f"xlabel と ylabel が要りますが、渡されたのは {sorted(axes)} です")
+    require({"xlabel", "ylabel"} <= axes.keys(), "xlabel と ylabel が必要です", axes)
     ax = ax or plt.subplots()[1]
     for name, ys in lines.items():
         color = COLORS[roles[name]] if roles and name in roles else None

@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from lib.checks import require
+
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 
@@ -36,8 +38,7 @@ class Vocab:
         if clash := counts.keys() & set(SPECIALS):
             raise ValueError(f"文に特別な記号を入れないでください。受け取った記号: {sorted(clash)}")
         kept = [w for w, c in sorted(counts.items(), key=lambda x: (-x[1], x[0])) if c >= min_count]
-        if not kept:
-            raise ValueError(f"{min_count} 回以上現れる語が一つもありません。")
+        require(kept, f"{min_count} 回以上現れる語が必要です", counts.most_common(3))
         return cls((*SPECIALS, *kept))
 
     @cached_property
@@ -58,31 +59,25 @@ class Vocab:
 
         未知語は UNK の番号にする。unknown="error" なら ValueError。空の列も ValueError。
         """
-        if unknown not in ("replace", "error"):
-            raise ValueError(f'unknown は "replace" か "error" です。受け取った値: {unknown!r}')
-        if len(tokens) == 0:
-            raise ValueError("空の列は番号に直せません。一語以上が必要です。")
+        require(unknown in ("replace", "error"), 'unknown は "replace" か "error" です', unknown)
+        require(len(tokens) > 0, "番号に直す列には、一語以上が必要です", tokens)
         missing = [word for word in tokens if word not in self._index]
-        if missing and unknown == "error":
-            raise ValueError(f"語彙にない語があります: {missing[:5]}")
+        require(not missing or unknown == "replace", "語彙にある語が必要です", *missing[:5])
         return [BOS] * bos + [self.id(word) for word in tokens] + [EOS] * eos
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """番号の列を語の列に戻す。最初の </s> で止まり、<pad> と <s> は落とす。"""
         ids = list(takewhile(lambda i: i != EOS, ids))
-        if wrong := [i for i in ids if not 0 <= i < len(self)]:
-            raise ValueError(f"番号は 0 以上 {len(self)} 未満です。受け取った番号: {wrong[:5]}")
+        require(all(0 <= i < len(self) for i in ids), f"番号は 0 以上 {len(self)} 未満です", *ids)
         return [self.words[i] for i in ids if i not in (PAD, BOS)]
 
 
 def pad(sequences: Sequence[Sequence[int]], length: int | None = None) -> Int[Tensor, "B T"]:
     """長さの違う列の右に PAD を詰めて一つの表にする。空の列や短すぎる length は ValueError。"""
-    if not sequences or min(map(len, sequences)) == 0:
-        raise ValueError("空のバッチや空の列は詰められません。一語以上の列が一つ以上必要です。")
-    longest = max(map(len, sequences))
-    width = longest if length is None else length
-    if width < longest:
-        raise ValueError(f"length は最も長い列の {longest} 以上が必要です。受け取った値: {width}")
+    lengths = [len(ids) for ids in sequences]
+    require(lengths and min(lengths) > 0, "列は一つ以上、長さはどれも 1 以上が必要です", lengths)
+    width = max(lengths) if length is None else length
+    require(width >= max(lengths), f"length は最も長い列の {max(lengths)} 以上が必要です", width)
     return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences])
 
 
@@ -109,8 +104,7 @@ def batches(n: int, batch_size: int, generator: torch.Generator) -> Iterator[lis
 
     割り切れなければ、一巡の最後だけ少ない。
     """
-    if n < 1 or batch_size < 1:
-        raise ValueError(f"n と batch_size は 1 以上が必要です。受け取った値: {n}, {batch_size}")
+    require(n >= 1 and batch_size >= 1, "n と batch_size は 1 以上が必要です", n, batch_size)
     while True:
         for chunk in torch.randperm(n, generator=generator).split(batch_size):
             yield chunk.tolist()

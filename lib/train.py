@@ -12,8 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
+from lib.checks import require
 from lib.text import PAD, batches
 
 
@@ -35,10 +37,8 @@ def warmup_cosine(step: int, steps: int, warmup: float) -> float:
 
     式: eq-warmup-cosine  出典: vaswani2017attention, 5.3 節（前半の考え）
     """
-    if not (0 <= step < steps and 0 <= warmup < 1):
-        raise ValueError(
-            f"step は 0 以上 {steps} 未満、warmup は 0 以上 1 未満が必要です: {step}, {warmup}"
-        )
+    require(0 <= step < steps, f"step は 0 以上 {steps} 未満が必要です", step)
+    require(0 <= warmup < 1, "warmup は 0 以上 1 未満が必要です", warmup)
     rise = max(1, round(warmup * steps))
     if step < rise:
         return (step + 1) / rise
@@ -53,19 +53,13 @@ def next_token_loss(
     label_smoothing は、正解の確率のうち語彙全体に均等に配る割合。すべて PAD なら ValueError。
     式: eq-shifted-loss  出典: sutskever2014sequence, 3.2 節; szegedy2016rethinking, 7 節
     """
-    if (targets == PAD).all():
-        raise ValueError("目標がすべて PAD です。損失を計算するトークンが一つ以上必要です。")
+    require((targets != PAD).any(), "PAD でない目標が一つ以上必要です", targets)
     return F.cross_entropy(
-        logits.flatten(0, 1),
-        targets.flatten(),
-        ignore_index=PAD,
-        label_smoothing=label_smoothing,
+        logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=label_smoothing
     )
 
 
-def update(
-    model: nn.Module, optimizer: torch.optim.Optimizer, loss: Float[Tensor, ""], clip: float
-) -> float:
+def update(model: nn.Module, optimizer: Optimizer, loss: Float[Tensor, ""], clip: float) -> float:
     """一回の更新。勾配を求め、全体の長さを clip 以下に縮め、パラメータを動かす。損失を返す。
 
     出典: pascanu2013difficulty, 3.2 節（切り詰め）
@@ -91,9 +85,8 @@ def fit(
     on_step(更新の番号, 損失) を更新のたびに呼ぶ。例の順は config.seed だけで決まる。
     出典: kingma2015adam
     """
-    if not examples:
-        raise ValueError("学習データが空です。一つ以上の例が必要です。")
-    optimizer = torch.optim.Adam(model.parameters(), config.lr, config.betas, fused=True)
+    require(examples, "学習データには、一つ以上の例が必要です", examples)
+    optimizer = Adam(model.parameters(), config.lr, config.betas, fused=True)
     order = batches(len(examples), config.batch_size, torch.Generator().manual_seed(config.seed))
     losses = []
     model.train()

@@ -1,9 +1,9 @@
 """Transformer: エンコーダとデコーダのブロック、その積み重ね、翻訳機。
 
-B バッチ  S 原文の長さ  T 訳文の長さ  V 語彙  D モデルの次元  H ヘッドの数  K ヘッド一つの次元
+B バッチ  S 原文の長さ  T 訳文の長さ  V 語彙  D モデルの次元
 
 学習（forward）も生成（step）も、同じ decode を通る。trace に辞書を渡すと、途中のテンソルが
-すべて入る。たとえば trace["decoder"][1]["cross"]["weights"] は (B, H, T, S)。
+すべて入る。たとえば trace["decoder"][1]["cross"]["weights"] の軸は、文、ヘッド、訳文、原文。
 """
 
 import math
@@ -13,22 +13,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lib.attention import Mask, MultiHeadAttention, Trace, causal_mask
+from lib.attention import KeysValues, Mask, MultiHeadAttention, Trace, branch, causal_mask, note
+from lib.checks import require
+from lib.layers import FeedForward, Hidden, Residual
 from lib.positional import sinusoidal
 from lib.text import padding_mask
-
-KeysValues = tuple[Float[Tensor, "B H _ K"], Float[Tensor, "B H _ K"]]
-
-
-def branch(trace: Trace, name: str | int) -> Trace:
-    """trace の中の、その名前の枝（なければ作る）。trace を取っていなければ None。"""
-    return None if trace is None else trace.setdefault(name, {})
-
-
-def note(trace: Trace, **tensors: Tensor) -> None:
-    """途中のテンソルを trace に書き留める。trace を取っていなければ何もしない。"""
-    if trace is not None:
-        trace.update(tensors)
 
 
 def visible(src: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"]:
@@ -43,64 +32,22 @@ def grow(past: KeysValues | None, new: KeysValues) -> KeysValues:
     return torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2)
 
 
-class FeedForward(nn.Module):
-    """位置ごとに同じ二層、W_2 ReLU(W_1 x + b_1) + b_2。ほかの位置は見ない。
-
-    式: eq-ffn  出典: vaswani2017attention, 式 (2)
-    """
-
-    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0):
-        super().__init__()
-        self.w_1 = nn.Linear(d_model, d_ff)
-        self.w_2 = nn.Linear(d_ff, d_model)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Float[Tensor, "B T D"], trace: Trace = None) -> Float[Tensor, "B T D"]:
-        """どの位置も別々に変換する。"""
-        hidden = self.w_1(x).relu()  # (B, T, d_ff)
-        output = self.w_2(self.dropout(hidden))
-        note(trace, input=x, hidden=hidden, output=output)
-        return output
-
-
-class Residual(nn.Module):
-    """部品 f を囲む近道と層正規化。Pre-LN は x + f(LN(x))、Post-LN は LN(x + f(x))。
-
-    式: eq-layer-norm, eq-pre-ln, eq-post-ln  出典: he2016deep; ba2016layer; xiong2020layer
-    """
-
-    def __init__(self, d_model: int, dropout: float, norm_first: bool):
-        super().__init__()
-        self.norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
-        self.norm_first = norm_first
-
-    def enter(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """部品に入れるもの。"""
-        return self.norm(x) if self.norm_first else x  # Pre-LN は入口で正規化する
-
-    def leave(self, x: Float[Tensor, "B T D"], y: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """近道を通った x に、部品の出力 y を足す。"""
-        x = x + self.dropout(y)
-        return x if self.norm_first else self.norm(x)  # Post-LN は出口で正規化する
-
-
 class EncoderBlock(nn.Module):
     """Self-Attention と FFN を、それぞれ近道で囲む。
 
     式: eq-multi-head, eq-ffn  出典: vaswani2017attention, 3.1 節
     """
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool):
+    def __init__(
+        self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool, ffn="relu"
+    ):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads)
-        self.ffn = FeedForward(d_model, d_ff, dropout)
+        self.ffn = FeedForward(d_model, d_ff, dropout, ffn)
         self.around_self = Residual(d_model, dropout, norm_first)
         self.around_ffn = Residual(d_model, dropout, norm_first)
 
-    def forward(
-        self, x: Float[Tensor, "B S D"], mask: Mask | None, trace: Trace = None
-    ) -> Float[Tensor, "B S D"]:
+    def forward(self, x: Hidden, mask: Mask | None, trace: Trace = None) -> Hidden:
         """互いを見て混ぜ、位置ごとに変換する。"""
         y = self.around_self.enter(x)
         y, _ = self.self_attention(y, y, mask, branch(trace, "self"))
@@ -118,35 +65,37 @@ class DecoderBlock(nn.Module):
     式: eq-multi-head, eq-ffn  出典: vaswani2017attention, 3.1 節
     """
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool):
+    def __init__(
+        self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool, ffn="relu"
+    ):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads)
         self.cross_attention = MultiHeadAttention(d_model, n_heads)
-        self.ffn = FeedForward(d_model, d_ff, dropout)
+        self.ffn = FeedForward(d_model, d_ff, dropout, ffn)
         self.around_self = Residual(d_model, dropout, norm_first)
         self.around_cross = Residual(d_model, dropout, norm_first)
         self.around_ffn = Residual(d_model, dropout, norm_first)
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Hidden,
         past: KeysValues | None,
         self_mask: Mask | None,
         source: KeysValues,
         source_mask: Mask | None,
         trace: Trace = None,
-    ) -> tuple[Float[Tensor, "B T D"], KeysValues]:
+    ) -> tuple[Hidden, KeysValues]:
         """(出力, ここまでの訳文のキーとバリュー) を返す。
 
         past は前回までに読んだ訳文の、source は原文のキーとバリュー。
         """
         y = self.around_self.enter(x)
         past = grow(past, self.self_attention.keys_values(y))  # キャッシュはここで伸びる
-        y, _ = self.self_attention.attend_to(y, *past, self_mask, branch(trace, "self"))
+        y, _ = self.self_attention.attend_to(y, past, self_mask, branch(trace, "self"))
         x = self.around_self.leave(x, y)
 
         y = self.around_cross.enter(x)
-        y, _ = self.cross_attention.attend_to(y, *source, source_mask, branch(trace, "cross"))
+        y, _ = self.cross_attention.attend_to(y, source, source_mask, branch(trace, "cross"))
         x = self.around_cross.leave(x, y)
 
         y = self.around_ffn.enter(x)
@@ -161,6 +110,7 @@ class TransformerConfig:
 
     norm_first は Pre-LN（True）か Post-LN（False）か。tie_output は、出力の行列を訳文の埋め込みと
     共有する。share_embedding は、原文と訳文で埋め込みを共有する（語彙の大きさが同じとき）。
+    ffn は、位置ごとの変換の種類（relu、gelu、swiglu）。
     """
 
     src_vocab: int
@@ -173,6 +123,7 @@ class TransformerConfig:
     norm_first: bool = True
     tie_output: bool = True
     share_embedding: bool = False
+    ffn: str = "relu"
 
 
 class Transformer(nn.Module):
@@ -183,16 +134,14 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        if config.share_embedding and config.src_vocab != config.tgt_vocab:
-            raise ValueError(
-                "埋め込みを共有するには、語彙の大きさが同じでなければなりません: "
-                f"{config.src_vocab} と {config.tgt_vocab}"
-            )
-        self.config, d, layers = config, config.d_model, range(config.n_layers)
-        sizes = (d, config.n_heads, config.d_ff, config.dropout, config.norm_first)
-        self.tgt_embedding = self.src_embedding = nn.Embedding(config.tgt_vocab, d)
+        src, tgt, d = config.src_vocab, config.tgt_vocab, config.d_model
+        same = src == tgt or not config.share_embedding
+        require(same, "埋め込みを共有するには、語彙の大きさが同じでなければなりません", src, tgt)
+        self.config, layers = config, range(config.n_layers)
+        sizes = (d, config.n_heads, config.d_ff, config.dropout, config.norm_first, config.ffn)
+        self.tgt_embedding = self.src_embedding = nn.Embedding(tgt, d)
         if not config.share_embedding:
-            self.src_embedding = nn.Embedding(config.src_vocab, d)
+            self.src_embedding = nn.Embedding(src, d)
         self.encoder = nn.ModuleList(EncoderBlock(*sizes) for _ in layers)
         self.decoder = nn.ModuleList(DecoderBlock(*sizes) for _ in layers)
         # Pre-LN の近道は正規化されないまま出てくるので、最後に一度だけ正規化する
@@ -200,15 +149,13 @@ class Transformer(nn.Module):
             nn.LayerNorm(d) if config.norm_first else nn.Identity() for _ in range(2)
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.output = nn.Linear(d, config.tgt_vocab, bias=False)
+        self.output = nn.Linear(d, tgt, bias=False)
         if config.tie_output:
             self.output.weight = self.tgt_embedding.weight
         for table in (self.src_embedding, self.tgt_embedding):
             nn.init.normal_(table.weight, std=d**-0.5)  # √D 倍すると、成分の標準偏差が 1
 
-    def embed(
-        self, table: nn.Embedding, ids: Int[Tensor, "B T"], start: int = 0
-    ) -> Float[Tensor, "B T {self.config.d_model}"]:
+    def embed(self, table: nn.Embedding, ids: Int[Tensor, "B T"], start: int = 0) -> Hidden:
         """埋め込みを √D 倍し、start 番目からの位置エンコーディングを足す。
 
         式: eq-positional-encoding  出典: vaswani2017attention, 3.4 節

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import yaml
+from jupyter_cache import get_cache
+from jupyter_cache.executors import load_executor
 
 try:
     import fcntl
@@ -27,6 +32,10 @@ except ImportError:  # Windows
     fcntl = None
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "_ext"))
+
+import bookext  # noqa: E402
+
 SOURCES = [
     "_config.yml",
     "_toc.yml",
@@ -114,6 +123,30 @@ def alone(folder: Path):
         yield
 
 
+def page_paths(root: Path, toc: Path) -> list[Path]:
+    """The pages with cells, in the order of the table of contents."""
+    parts = yaml.safe_load(toc.read_text(encoding="utf-8"))["parts"]
+    paths = [root / f"{page['file']}.md" for part in parts for page in part["chapters"]]
+    paths = [path for path in paths if path.exists()]
+    return [p for p in paths if re.search("^kernelspec:", p.read_text(encoding="utf-8"), re.M)]
+
+
+def execute_pages(root: Path, toc: Path) -> None:
+    """Executes the pages that the cache lacks, one process for each processor.
+
+    Sphinx alone would execute them one after the other. A page that raises is left to Sphinx, which
+    executes it again and shows where it failed.
+    """
+    bookext.prepare_kernels(root)
+    cache = get_cache(root / "_build" / "cache" / bookext.cache_key(root))
+    for path in page_paths(root, toc):
+        cache.add_nb_to_project(path, read_data={"name": "myst_nb_md", "type": "plugin"})
+    executor = load_executor("local-parallel", cache, logging.getLogger("pages"))
+    executor.logger.setLevel(logging.WARNING)
+    with mock.patch.dict(os.environ, OMP_NUM_THREADS="1"):
+        executor.run_and_cache(timeout=600)
+
+
 def build(root: Path = ROOT) -> int:
     """Runs jupyter-book; 0 if every page was built without a warning."""
     (root / "_build").mkdir(exist_ok=True)
@@ -125,6 +158,7 @@ def build_alone(root: Path) -> int:
     folder, now = root / "_build", state(root)
     forget_stale(folder, read_stamp(root), now)
     (folder / "book.json").unlink(missing_ok=True)
+    execute_pages(root, contents(root))
     command = [
         sys.executable,
         "-c",

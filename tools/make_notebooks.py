@@ -13,6 +13,7 @@ import re
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,15 +76,18 @@ def prepare(archive, bring):
 # 長い文字列は、この本の lib/ をまとめたもの（zip を base64 で書いたもの）です
 prepare("@archive@", bring=@bring@)
 """
-LIB_FILES = {".py", ".toml", ".json", ".csv", ".tsv", ".txt"}
+LIB_FILES = {".py", ".toml", ".json", ".csv", ".tsv", ".txt", ".mplstyle"}
+RECORDED = re.compile(r'\brecorded\("(\w+)"\)')
 PAYLOAD = re.compile(r'^prepare\("([A-Za-z0-9+/=]*)"', re.M)
 
 
-def pack(root: Path) -> str:
-    """lib/ as a zip in base64, the same on every run."""
+def pack(root: Path, records: Iterable[str] = ()) -> str:
+    """lib/ and the recorded results of that name as a zip in base64, the same on every run."""
     buffer = io.BytesIO()
+    paths = {p for p in (root / "lib").rglob("*") if p.suffix in LIB_FILES}
+    paths |= {root / "experiments" / f"{name}.json" for name in records}
     with zipfile.ZipFile(buffer, "w") as z:
-        for path in sorted(p for p in (root / "lib").rglob("*") if p.suffix in LIB_FILES):
+        for path in sorted(paths):
             info = zipfile.ZipInfo(path.relative_to(root).as_posix(), (2020, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o644 << 16
@@ -128,7 +132,6 @@ class Book:
         mathjax = self.sphinx.get("mathjax3_config") or {}
         self.macros = (mathjax.get("tex") or {}).get("macros") or {}
         self.bib = citations.load(self.root / "references.bib")
-        self.archive = pack(self.root)
         self.number_chapters(self.settings("_toc.yml"))
         for path in myst.pages(self.root):
             self.add(path)
@@ -265,7 +268,8 @@ class Notebook:
     def preparation(self) -> nbformat.NotebookNode:
         versions = locked(self.book.root)
         bring = {module: versions.get(name, name) for module, name in BRING.items()}
-        source = PREPARE.replace("@archive@", self.book.archive)
+        records = RECORDED.findall(self.page.path.read_text(encoding="utf-8"))
+        source = PREPARE.replace("@archive@", pack(self.book.root, records))
         source = source.replace("@bring@", json.dumps(bring)).strip()
         meta = {"cellView": "form", "jupyter": {"source_hidden": True}}
         return nbformat.v4.new_code_cell(source, id="setup", metadata=meta)

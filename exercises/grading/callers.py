@@ -1,7 +1,7 @@
 """学生の関数を呼ぶ口。どちらも call(probe) が Outcome を返す。
 
 InProcess はこのプロセスの中で呼ぶ（正解と誤答の見本、つまり自分たちのコードだけに使う）。
-Workers は別のプロセスで呼ぶ（学生のコード）。砂場ではない：ファイルや通信は閉じていない。
+Workers は箱の中の別のプロセスで呼ぶ（学生のコード）。箱は sandbox.py、中は worker.py。
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import functools
 import os
 import pathlib
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,13 +18,15 @@ import time
 import warnings
 from collections.abc import Iterator
 
-from exercises.grading import wire, worker
+from exercises.grading import sandbox, wire, worker
 from exercises.grading.check import Outcome, Probe
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CALL_SECONDS = 10.0
-SESSION_SECONDS = 60.0
+CALL_SECONDS = float(os.environ.get("GRADING_CALL_SECONDS", "10"))
+CELLS_SECONDS = float(os.environ.get("GRADING_CELLS_SECONDS", "20"))
+SESSION_SECONDS = float(os.environ.get("GRADING_SUBMISSION_SECONDS", "60"))
 START_SECONDS = 120.0
+MAX_LOG = 100_000
 
 
 @functools.lru_cache(maxsize=4096)
@@ -82,42 +83,72 @@ class InProcess:
             return outcome(probe, worker.answer(self.namespace, request(probe)))
 
 
-def _log(reply: dict, names: list[str]) -> list[tuple[str, str, dict | None]]:
-    """セルの実行の記録を、知っている名前のものだけ、決まった形で取り出す。"""
-    rows = reply.get("cells")
-    out = []
-    for row in rows[: len(names)] if isinstance(rows, list) else []:
-        if not (isinstance(row, list) and len(row) == 3 and row[0] in names):
-            continue
-        text, error = str(row[1])[: worker.MAX_OUTPUT], None
-        if isinstance(row[2], dict):
-            line = row[2].get("line")
-            error = {
-                "type": str(row[2].get("type"))[:80],
-                "message": str(row[2].get("message"))[: wire.MAX_TEXT],
-                "line": line if isinstance(line, int) else None,
-            }
-        out.append((row[0], text, error))
-    return out
+def _row(reply: dict, name: str) -> tuple[str, str, dict | None]:
+    """セルの実行の記録を、決まった形で取り出す。"""
+    row = reply.get("cell")
+    if not (isinstance(row, list) and len(row) == 3 and row[0] == name):
+        raise wire.WireError("セルの記録の形が違う")
+    text, error = str(row[1])[: worker.MAX_OUTPUT], None
+    if isinstance(row[2], dict):
+        line = row[2].get("line")
+        error = {
+            "type": str(row[2].get("type"))[:80],
+            "message": str(row[2].get("message"))[: wire.MAX_TEXT],
+            "line": line if isinstance(line, int) else None,
+        }
+    return name, text, error
 
 
 class Session:
-    """一つの提出物の実行。応えがなければ止め、その後の呼び出しはすべて失敗にする。"""
+    """一つの問いの実行。応えがなければ、その後の呼び出しはすべて失敗にする。
 
-    def __init__(self, read: int, write: int, cells: list):
-        self.read, self.write, self.dead = read, write, ""
-        self.deadline = time.monotonic() + SESSION_SECONDS
-        self.pid = wire.receive(read, self.deadline)["pid"]
+    dead は止まり方（Timeout、Died、Unreadable）、stuck は止まったときに実行していたセルの名前。
+    """
+
+    def __init__(self, read: int, write: int, cells: list, deadline: float):
+        self.read, self.write, self.dead, self.stuck = read, write, "", ""
+        self.deadline = deadline
+        self.pid, self.room = 0, MAX_LOG
         self.log: list = []
-        reply = self._exchange({"cells": cells}, SESSION_SECONDS)
-        if reply is not None:
-            self.log = _log(reply, [name for name, _ in cells])
+        self._run(cells)
 
-    def _exchange(self, message: dict, seconds: float) -> dict | None:
+    def _run(self, cells: list) -> None:
+        hello = self._receive(START_SECONDS)
+        self.pid = hello.get("pid", 0) if hello else 0
+        self._send({"cells": cells})
+        until = time.monotonic() + CELLS_SECONDS
+        for name, _ in cells:
+            reply = self._receive(until - time.monotonic())
+            try:
+                self._keep(reply, name)
+            except wire.WireError:
+                self.dead = "Unreadable"
+            if self.dead:
+                self.stuck = name
+                return
+
+    def _keep(self, reply: dict | None, name: str) -> None:
+        """セルの記録を残す。表示は、全体でも上限まで。"""
+        if reply is not None:
+            name, text, error = _row(reply, name)
+            text = text[: self.room]
+            self.room -= len(text)
+            self.log.append((name, text, error))
+
+    def _send(self, message: dict) -> None:
+        if self.dead:
+            return
+        try:
+            wire.send(self.write, message, self.deadline)
+        except TimeoutError:
+            self.dead = "Timeout"
+        except OSError:
+            self.dead = "Died"
+
+    def _receive(self, seconds: float) -> dict | None:
         if self.dead:
             return None
         try:
-            wire.send(self.write, message)
             return wire.receive(self.read, min(self.deadline, time.monotonic() + seconds))
         except TimeoutError:
             self.dead = "Timeout"
@@ -129,7 +160,8 @@ class Session:
 
     def call(self, probe: Probe) -> Outcome:
         """関数を呼ぶ。時間切れ・異常終了・読めない返事は、それぞれの名の失敗になる。"""
-        reply = self._exchange(request(probe), CALL_SECONDS)
+        self._send(request(probe))
+        reply = self._receive(CALL_SECONDS)
         if reply is None:
             return Outcome(error=self.dead)
         try:
@@ -138,36 +170,47 @@ class Session:
             return Outcome(error="Unreadable")
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
         for fd in (self.read, self.write):
             with contextlib.suppress(OSError):
                 os.close(fd)
 
 
 class Workers:
-    """torch を読み込んで待つプロセスを一つ持ち、提出物ごとに子を作る。"""
+    """torch を読み込んで待つプロセスを一つ持ち、問いごとに子を作る。level は箱の種類。"""
 
-    def __init__(self) -> None:
+    def __init__(self, level: str = "") -> None:
+        self.level = level or sandbox.choose()
         self.process: subprocess.Popen | None = None
         self.control: socket.socket | None = None
+        self.ready = False
 
-    def start(self) -> None:
-        """待つプロセスを起こす。環境変数は渡さない（種がそこにあるため）。"""
+    def launch(self) -> None:
+        """待つプロセスを起こす（用意ができるのは待たない）。環境変数は渡さない（種があるため）。"""
+        if self.level == "container":
+            return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         keep = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH", "LANG") if k in os.environ}
+        command = [sys.executable, "-m", "exercises.grading.worker"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "exercises.grading.worker"],
+            sandbox.bwrap() if self.level == "bwrap" else command,
             stdin=theirs,
             stdout=subprocess.DEVNULL,
             cwd=ROOT,
-            env=keep | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+            env=keep | sandbox.ENVIRONMENT | {"PATH": keep.get("PATH", "")},
+            start_new_session=True,
         )
         theirs.close()
         ours.settimeout(START_SECONDS)
-        if ours.recv(16) != b"ready":
+        self.control, self.ready = ours, False
+
+    def start(self) -> None:
+        """待つプロセスを起こし、用意ができるのを待つ。"""
+        if self.process is None or self.process.poll() is not None:
+            self.close()
+            self.launch()
+        if not self.ready and self.control.recv(16) != b"ready":
             raise RuntimeError("採点のプロセスを始められません")
-        self.control = ours
+        self.ready = True
 
     def close(self) -> None:
         if self.control is not None:
@@ -178,19 +221,67 @@ class Workers:
         self.process = self.control = None
 
     @contextlib.contextmanager
-    def session(self, cells: list) -> Iterator[Session]:
-        """cells（[id, コード] の並び）を実行した子との会話。終われば子もその子孫も止める。"""
-        if self.process is None or self.process.poll() is not None:
-            self.close()
-            self.start()
-        folder = tempfile.mkdtemp(prefix="answer-")
-        down, up = os.pipe(), os.pipe()
-        socket.send_fds(self.control, [folder.encode()], [down[0], up[1]])
-        os.close(down[0])
-        os.close(up[1])
-        talk = Session(up[0], down[1], cells)
+    def session(self, cells: list, deadline: float | None = None) -> Iterator[Session]:
+        """cells（[名前, コード] の並び）を実行した子との会話。終われば子もその子孫も止める。"""
+        end = time.monotonic() + SESSION_SECONDS
+        end = end if deadline is None else min(end, deadline)
+        start = self._contained if self.level == "container" else self._forked
+        with start() as (read, write):
+            talk = Session(read, write, cells, end)
+            try:
+                yield talk
+            finally:
+                talk.close()
+
+    @contextlib.contextmanager
+    def _forked(self) -> Iterator[tuple[int, int]]:
+        folder = tempfile.mkdtemp(prefix="answer-") if self.level == "none" else ""
         try:
-            yield talk
+            yield self._born(folder.encode() or b"-")
         finally:
-            talk.close()
-            shutil.rmtree(folder, ignore_errors=True)
+            self._stop()
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _born(self, folder: bytes) -> tuple[int, int]:
+        """子を一つ作る。待つプロセスが死んでいたら、一度だけ起こし直す。"""
+        for last in (False, True):
+            self.start()
+            down, up = os.pipe(), os.pipe()
+            try:
+                socket.send_fds(self.control, [folder], [down[0], up[1]])
+                return up[0], down[1]
+            except OSError:
+                os.close(up[0])
+                os.close(down[1])
+                self.close()
+                if last:
+                    raise
+            finally:
+                os.close(down[0])
+                os.close(up[1])
+        raise AssertionError
+
+    def _stop(self) -> None:
+        """子と子孫がすべて消えるまで待つ。応えがなければ、待つプロセスごと止める。"""
+        try:
+            self.control.send(b"stop")
+            if self.control.recv(16) == b"gone":
+                return
+        except (OSError, AttributeError):
+            pass
+        self.close()
+
+    @contextlib.contextmanager
+    def _contained(self) -> Iterator[tuple[int, int]]:
+        command = sandbox.container(sandbox.engine())
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        try:
+            yield os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno())
+        finally:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()

@@ -10,7 +10,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MARKER = re.compile(r"^# === (\d+-\d+) ([a-z_]+) ===$", re.MULTILINE)
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-STUB = ("# ここに書く", "raise NotImplementedError")
+STUB = ("# ここに書く", "raise NotImplementedError()")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,11 +16,12 @@ import numpy as np
 DTYPES = frozenset(
     ["|b1", "|i1", "|u1", "<i2", "<i4", "<i8", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"]
 )
-MAX_FRAME = 32 << 20
-MAX_ARRAY = 8 << 20
+MAX_FRAME = 16 << 20
+MAX_ARRAY = 4 << 20
 MAX_DEPTH = 5
 MAX_ITEMS = 64
 MAX_TEXT = 2000
+PIPE_BYTES = 4096  # 口が書けると言ったとき、止まらずに書ける大きさ
 
 
 class WireError(Exception):
@@ -123,12 +124,16 @@ def same(a: Item, b: Item) -> bool:
     return a.data == b.data or (a.data != a.data and b.data != b.data)
 
 
-def send(fd: int, message: dict) -> None:
-    """長さを前に付けて JSON を一つ書く。"""
+def send(fd: int, message: dict, deadline: float | None = None) -> None:
+    """長さを前に付けて JSON を一つ書く。TimeoutError：期限までに受け取られない。"""
     data = json.dumps(message).encode()
     data = struct.pack(">I", len(data)) + data
     while data:
-        data = data[os.write(fd, data) :]
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([], [fd], [], left)[1]:
+                raise TimeoutError
+        data = data[os.write(fd, data[:PIPE_BYTES]) :]
 
 
 def receive(fd: int, deadline: float | None = None) -> dict:
@@ -146,7 +151,7 @@ def receive(fd: int, deadline: float | None = None) -> dict:
 
 
 def _read(fd: int, size: int, deadline: float | None) -> bytes:
-    data = b""
+    data = bytearray()
     while len(data) < size:
         if deadline is not None:
             left = deadline - time.monotonic()
@@ -156,4 +161,4 @@ def _read(fd: int, size: int, deadline: float | None) -> bytes:
         if not chunk:
             raise EOFError
         data += chunk
-    return data
+    return bytes(data)

@@ -1,27 +1,38 @@
 """学生のコードが動く側。ここには種も正解も成績簿もない。
 
-`python -m exercises.grading.worker` は torch を一度だけ読み込んで待ち、提出物ごとに fork する。
-子は答えのセルを実行し、関数を頼まれた引数で呼び、返り値を配列として返す。
+main は torch を一度だけ読み込んで待ち、問いごとに子を一つ作る。isolated なら、その子は自分だけの
+名前空間と空の /tmp を持つ（箱そのものは sandbox.py）。子は答えのセルを実行し、関数を頼まれた引数で
+呼び、返り値を配列として返す。
 """
 
 import contextlib
+import ctypes
+import gc
 import io
 import os
+import platform
 import re
 import resource
+import select
 import signal
 import socket
-import sys
 import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from exercises.grading import wire
+from exercises.grading import magics, wire
 
 CPU_SECONDS = 120
+MEMORY = 2 << 30
+PROCESSES = 64
+FILES = 256
 FILE_BYTES = 64 << 20
 MAX_OUTPUT = 20_000
-MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+WATCH_SECONDS = 0.2
+CLONE = {"x86_64": 56, "aarch64": 220}
+# mount, uts, ipc, user, pid, net
+NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+PRIVATE, DEATH_SIGNAL, NO_NEW_PRIVS, DROP_BOUND = 0x4000 | 0x40000, 1, 38, 24
 
 
 class _Tail(io.StringIO):
@@ -34,18 +45,19 @@ class _Tail(io.StringIO):
 
 
 def execute(cells: list, namespace: dict) -> list:
-    """セルを順に実行する。失敗しても次へ進む。返り値は [id, 出力, 例外] の並び。"""
-    log = []
-    for name, source in cells:
-        out, error = _Tail(), None
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            try:
-                code = compile(MAGIC.sub(r"\1pass", source), f"<{name}>", "exec")
-                exec(code, namespace)
-            except BaseException as raised:
-                error = _error(raised)
-        log.append([name, out.getvalue(), error])
-    return log
+    """セルを順に実行する。失敗しても次へ進む。返り値は [名前, 出力, 例外] の並び。"""
+    return [execute_one(name, source, namespace) for name, source in cells]
+
+
+def execute_one(name: str, source: str, namespace: dict) -> list:
+    """セルを一つ実行する。"""
+    out, error = _Tail(), None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            exec(compile(magics.plain(source), f"<{name}>", "exec"), namespace)
+        except BaseException as raised:
+            error = _error(raised)
+    return [name, out.getvalue(), error]
 
 
 def _error(raised: BaseException) -> dict:
@@ -123,23 +135,84 @@ def _gradients(function: Any, args: list, kwargs: dict, request: dict) -> tuple:
 
 
 def session(read: int, write: int) -> None:
-    """一つの提出物：最初にセルを実行し、あとは頼まれるたびに関数を呼ぶ。"""
+    """一つの問い：最初にセルを実行し（一つずつ報告し）、あとは頼まれるたびに関数を呼ぶ。"""
     namespace = {"__name__": "__main__"}
-    cells = wire.receive(read)["cells"]
-    wire.send(write, {"cells": execute(cells, namespace)})
+    magics.install(namespace)
+    for name, source in wire.receive(read)["cells"]:
+        wire.send(write, {"cell": execute_one(name, source, namespace)})
     while True:
         wire.send(write, answer(namespace, wire.receive(read)))
 
 
-def _child(read: int, write: int) -> None:
-    os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for what, limit in (
+# ── 子を一つ、閉じこめて始める ──
+
+
+def _clone() -> int:
+    """fork と同じだが、子は新しい名前空間で生まれる（子の pid は、そこでは 1）。"""
+    call = ctypes.PyDLL(None).syscall
+    call.restype = ctypes.c_long
+    ctypes.pythonapi.PyOS_BeforeFork()
+    number, flags = CLONE[platform.machine()], NAMESPACES | signal.SIGCHLD
+    pid = call(*map(ctypes.c_long, (number, flags, 0, 0, 0, 0)))
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+    else:
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError("名前空間を作れません")
+    return pid
+
+
+def _enter() -> None:
+    """子の中：nobody のまま、/proc と /tmp と /dev/shm を自分のものにし、権限をすべて捨てる。"""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def must(result: int) -> None:
+        if result != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    must(libc.prctl(DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0))
+    for name, text in (("setgroups", "deny"), ("uid_map", None), ("gid_map", None)):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text or "65534 65534 1")
+    must(libc.mount(b"none", b"/", None, PRIVATE, None))
+    must(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 6, b"size=64m,nr_inodes=4096,mode=700"))
+    must(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 6, b"size=16m,nr_inodes=256,mode=700"))
+    must(libc.mount(b"proc", b"/proc", b"proc", 14, None))
+    with open("/proc/sys/user/max_user_namespaces", "w") as file:
+        file.write("0")
+    os.mkdir("/tmp/answer-box")
+    os.chdir("/tmp/answer-box")
+    must(libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0))
+    for capability in range(64):
+        libc.prctl(DROP_BOUND, capability, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    must(libc.capset(header, (ctypes.c_uint32 * 6)()))
+
+
+def _limit(isolated: bool) -> None:
+    limits = [
+        (resource.RLIMIT_AS, MEMORY),
         (resource.RLIMIT_CPU, CPU_SECONDS),
         (resource.RLIMIT_FSIZE, FILE_BYTES),
+        (resource.RLIMIT_NOFILE, FILES),
         (resource.RLIMIT_CORE, 0),
-    ):
+    ]
+    if isolated:  # 箱なしでは、この人のほかのプロセスまで数えてしまう
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")  # 機械のメモリが足りなくなったら、まずこの子が止まる
+        limits.append((resource.RLIMIT_NPROC, PROCESSES))
+    for what, limit in limits:
         resource.setrlimit(what, (limit, limit))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def _child(read: int, write: int, isolated: bool) -> None:
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if isolated:
+        _enter()
+    _limit(isolated)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -148,29 +221,88 @@ def _child(read: int, write: int) -> None:
         session(read, write)
 
 
-def main() -> None:
-    """標準入力のソケットで待つ。届いた二つの口（読む・書く）を持つ子を fork する。"""
+def single() -> None:
+    """一つの問いだけのプロセス（入れ物の中）。標準入出力で話す。"""
     import torch
 
     torch.set_num_threads(1)
-    torch.zeros(2, 2).softmax(-1)
+    read, write = os.dup(0), os.dup(1)
+    _child(read, write, isolated=False)
+
+
+def probe() -> None:
+    """箱の中で、名前空間を持つ子が生まれるかを試す。"""
+    pid = _clone()
+    if pid == 0:
+        try:
+            _enter()
+            os._exit(0)
+        except OSError as error:
+            os.write(2, str(error).encode())
+            os._exit(1)
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _memory(outside: set[str]) -> int:
+    """子とその子孫の、メモリの大きさ。大まかな上限が大きいときだけ、正確に数える。"""
+    rough = exact = 0
+    inside = [p for p in os.listdir("/proc") if p.isdigit() and p not in outside]
+    for pid in inside:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as f:
+            rough += int(f.read().split()[1]) * resource.getpagesize()
+    if rough <= MEMORY:
+        return rough
+    for pid in inside:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as f:
+            found = re.search(r"^Pss: +(\d+) kB", f.read(), re.MULTILINE)
+            exact += int(found[1]) << 10 if found else 0
+    return exact
+
+
+def _watch(control: socket.socket, pid: int, outside: set[str]) -> None:
+    """「終わり」の知らせを待つ。その間、メモリを使いすぎた子を止める。"""
+    while not select.select([control], [], [], WATCH_SECONDS)[0]:
+        if outside and _memory(outside) > MEMORY:
+            os.kill(pid, signal.SIGKILL)
+            break
+
+
+def main(isolated: bool = False) -> None:
+    """標準入力のソケットで待つ。届いた二つの口（読む・書く）を持つ子を、一度に一つ作る。"""
+    import torch
+
+    torch.set_num_threads(1)
+    for dtype in (torch.float32, torch.float64):  # 最初の一回だけ遅い計算を、済ませておく
+        (torch.ones(2, 2, dtype=dtype) @ torch.ones(2, 2, dtype=dtype)).softmax(-1)
+    gc.freeze()  # 子のごみ集めが、親と分け合っているページを写さないように
     control = socket.socket(fileno=os.dup(0))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    outside = {p for p in os.listdir("/proc") if p.isdigit()} if isolated else set()
     control.send(b"ready")
     while True:
         message, fds, _, _ = socket.recv_fds(control, 4096, 2)
         if not message:
             return
-        if os.fork() == 0:
-            control.close()
+        pid = _clone() if isolated else os.fork()
+        if pid == 0:
             try:
-                os.chdir(message.decode())
-                _child(*fds)
+                control.close()
+                if not isolated:
+                    os.chdir(message.decode())
+                _child(*fds, isolated)
             finally:
                 os._exit(0)
         for fd in fds:
             os.close(fd)
+        _watch(control, pid, outside)
+        closing = control.recv(64)
+        for kill in (os.kill, os.killpg):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if not closing:
+            return
+        control.send(b"gone")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

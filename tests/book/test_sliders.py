@@ -9,9 +9,14 @@ def sliders(page):
     return page.locator(".explore input[type=range]").all()
 
 
-def test_every_slider_moves_its_picture_by_mouse_and_by_keyboard(visit, name):
+def test_every_slider_moves_its_picture(visit, name):
     page = visit(f"{name}.html")
     assert len(sliders(page)) >= page.locator(".explore").count()
+    check_mouse_and_keyboard(page)
+    check_names(page)
+
+
+def check_mouse_and_keyboard(page):
     for slider in sliders(page):
         slider.scroll_into_view_if_needed()
         before, box = slider.evaluate(PICTURE), slider.bounding_box()
@@ -26,8 +31,7 @@ def test_every_slider_moves_its_picture_by_mouse_and_by_keyboard(visit, name):
         assert int(slider.input_value()) == int(slider.get_attribute("max")) - 1
 
 
-def test_every_slider_has_a_name_and_says_its_value(visit, name):
-    page = visit(f"{name}.html")
+def check_names(page):
     for slider in sliders(page):
         slider.press("Home")
         output = slider.locator("xpath=../output").inner_text()

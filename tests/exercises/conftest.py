@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -22,9 +24,9 @@ class Course:
 
     seed = "canary-7f3a"
 
-    def __init__(self, root: Path):
-        self.root = root
-        self.week = source.load("week13")
+    def __init__(self, root: Path, name: str = "week13"):
+        self.root, self.name = root, name
+        self.week = source.load(name)
         self.student = nbformat.reads(tool.release(self.week, root), as_version=4)
 
     def nbgrader(self, *arguments: str, check: bool = True) -> str:
@@ -51,12 +53,12 @@ class Course:
         return nb
 
     def submit(self, student: str, nb: nbformat.NotebookNode) -> None:
-        path = self.root / "submitted" / student / "week13" / "week13.ipynb"
+        path = self.root / "submitted" / student / self.name / f"{self.name}.ipynb"
         tool.save(path, nbformat.writes(nb))
 
     def grade(self) -> None:
-        self.nbgrader("autograde", "week13")
-        self.nbgrader("generate_feedback", "week13")
+        self.nbgrader("autograde", self.name)
+        self.nbgrader("generate_feedback", self.name)
         self.nbgrader("export", "--to", str(self.root / "grades.csv"))
 
     def score(self, student: str) -> float:
@@ -66,11 +68,11 @@ class Course:
             )
 
     def feedback(self, student: str) -> str:
-        path = self.root / "feedback" / student / "week13" / "week13.html"
+        path = self.root / "feedback" / student / self.name / f"{self.name}.html"
         return path.read_text(encoding="utf-8")
 
     def graded(self, student: str) -> nbformat.NotebookNode:
-        path = self.root / "autograded" / student / "week13" / "week13.ipynb"
+        path = self.root / "autograded" / student / self.name / f"{self.name}.ipynb"
         return nbformat.read(path, as_version=4)
 
     def shown(self, student: str) -> str:
@@ -79,5 +81,11 @@ class Course:
 
 
 @pytest.fixture(scope="session")
-def course(tmp_path_factory) -> Course:
-    return Course(tmp_path_factory.mktemp("course"))
+def courses(tmp_path_factory) -> Callable[[str], Course]:
+    """The course of a week, made once."""
+    return cache(lambda name: Course(tmp_path_factory.mktemp(name), name))
+
+
+@pytest.fixture(scope="session")
+def course(courses) -> Course:
+    return courses("week13")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from exercises.checks import week13
-from exercises.grading import source
+from exercises.grading import sandbox, source
 
 PERMUTATION, SATURATION = week13.QUESTIONS
 PAIRS = 8
@@ -165,11 +165,11 @@ def test_written_answers_wait_for_a_person(graded):
 def test_the_record_is_enough_to_grade_again(graded):
     path = graded.root / "verdicts" / "wrong-0" / "week13.json"
     record = json.loads(path.read_text(encoding="utf-8"))
-    assert record["seed"] == graded.seed and record["sandbox"] == "none"
+    assert record["seed"] == graded.seed and record["sandbox"] == sandbox.choose()
     rows = {row["question"]: row for row in record["questions"]}
     assert rows["13-1"]["causes"] == [PERMUTATION.wrong[0].id]
     assert sum(row["points"] for row in rows.values()) == graded.score("wrong-0")
-    assert record["versions"]["nbgrader"] == "0.9.6"
+    assert {"release", "checks", "grader", "torch"} <= set(record["versions"])
 
 
 def test_export_is_a_table(graded):

@@ -23,8 +23,9 @@ from lib.corpus import (
     sample_pairs,
     sentence_log_prob,
 )
-from lib.grammar import Tree, derivations, draw, enumerate_sentences, length_distribution
+from lib.grammar import Tree, draw, length_distribution
 from lib.metrics import aer
+from tests.derivations import derivations, enumerate_sentences
 
 
 @pytest.fixture
@@ -329,7 +330,7 @@ def test_held_out_sentence():
         (lambda: sample_pairs(hakoniwa(), 1, 1, min_len=5, max_len=3), "min_len=5, max_len=3"),
         (lambda: sample_pairs(hakoniwa("short"), 1, 1, min_len=60), "min_len=60"),
         (lambda: sample_pairs(hakoniwa(), 1, 1, max_len=2), "max_len=2"),
-        (lambda: sentence_log_prob(hakoniwa(), ()), "空の文"),
+        (lambda: sentence_log_prob(hakoniwa(), ()), "一語以上"),
         (lambda: lm_split(0), "n は 1 以上"),
         (lambda: mt_split(100, n_dev=0), "1 以上が必要です。受け取った値: 100, 0, 1000"),
     ],

@@ -10,14 +10,13 @@ from nltk.grammar import CFG, Nonterminal, Production
 
 from lib.grammar import (
     Grammar,
-    derivations,
     draw,
     entropy,
-    enumerate_sentences,
     expected_length,
     length_distribution,
     sentence_log_prob,
 )
+from tests.derivations import derivations, enumerate_sentences
 
 # 0.6: NP V, 0.4: NP.  NP: "cat" 0.25, "the cat" 0.75.  V: "runs".
 PLAIN = Grammar(
@@ -140,7 +139,7 @@ def test_probability_and_number_of_derivations_are_those_of_nltk():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sentence_log_prob(PLAIN, []), "空の文の確率は求められません。一語以上"),
+        (lambda: sentence_log_prob(PLAIN, []), r"一語以上が必要です。受け取った値: \[\]"),
         (lambda: Grammar("S", {"S": [(1.5, "a"), (-0.5, "b")]}), r"S の重み: \[1.5, -0.5\]"),
         (lambda: Grammar("S", {"S": [(0, "a")]}), "重みは 0 以上で、和は正が必要です"),
         (lambda: Grammar("S", {"S": []}), r"S の重み: \[\]"),

@@ -134,16 +134,16 @@ def test_alignment_error_by_hand():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.cross_entropy([]), "空です"),
+        (lambda: metrics.cross_entropy([]), "一つ以上のトークン"),
         (lambda: metrics.cross_entropy([-1.0, math.nan]), "0 以下"),
         (lambda: metrics.cross_entropy([0.5]), "受け取った値: 0.5"),
         (lambda: metrics.bits_per_char([-1.0], 0), "文字数は 1 以上"),
-        (lambda: metrics.mean_difference([1.0], [1.0]), "二つ以上"),
-        (lambda: metrics.mean_difference([1.0, 2.0], [1.0]), "長さ: 2 と 1"),
-        (lambda: metrics.bleu([], []), "同じ数だけ"),
-        (lambda: metrics.exact_match([["a"]], []), "1 と 0"),
-        (lambda: metrics.aer([set()], [], [set()]), "1 と 0"),
-        (lambda: metrics.aer([set()], [set()], [set()]), "組が一つもありません"),
+        (lambda: metrics.mean_difference([1.0], [1.0]), "値の数は、同じで 2 以上"),
+        (lambda: metrics.mean_difference([1.0, 2.0], [1.0]), "受け取った値: 2, 1"),
+        (lambda: metrics.bleu([], []), "文の数は、同じで 1 以上"),
+        (lambda: metrics.exact_match([["a"]], []), "値: 1, 0"),
+        (lambda: metrics.aer([set()], [], [set()]), "値: 1, 0"),
+        (lambda: metrics.aer([set()], [set()], [set()]), "一つ以上の組"),
     ],
 )
 def test_bad_input_is_refused_in_japanese(call, message):

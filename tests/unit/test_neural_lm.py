@@ -93,7 +93,7 @@ def test_nearest_is_cosine():
     [
         (lambda: NPLM(5, n=1, d_emb=2, d_hidden=2), "2 以上"),
         (lambda: NPLM(5, n=3, d_emb=2, d_hidden=2)(torch.ones(1, 3, dtype=torch.long)), "2 語"),
-        (lambda: next_word_windows([], 2), "文が一つも"),
+        (lambda: next_word_windows([], 2), "文が一つ以上"),
         (lambda: centre_word_windows([[4]], 2), "二語以上"),
     ],
 )

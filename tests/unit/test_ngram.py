@@ -262,7 +262,7 @@ def test_sampling_follows_the_distribution_and_stops():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ngram.count([], 2), "文が一つもありません"),
+        (lambda: ngram.count([], 2), "文が一つ以上"),
         (lambda: ngram.count([["a"]], 0), "n は 1 以上"),
         (lambda: ngram.count([[START, "a"]], 2), "入れないで"),
         (lambda: ngram.add_k(TOY, 2, 0), "正の数"),

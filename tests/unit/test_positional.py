@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lib.positional import sinusoidal
+from lib.positional import LearnedPositions, Positions, integer, normalized, rotate, sinusoidal
 
 
 def test_worked_table_of_four_dimensions():
@@ -52,10 +52,58 @@ def test_start_continues_the_table():
     torch.testing.assert_close(sinusoidal(3, 6, start=11), sinusoidal(14, 6)[11:])
 
 
+def test_integer_and_normalized_by_hand():
+    assert integer(3, 2).tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert integer(2, 2, start=7).tolist() == [[7, 7], [8, 8]]
+    assert normalized(4, 2)[:, 0].tolist() == [0, 0.25, 0.5, 0.75]
+    assert normalized(2, 2, start=2)[:, 0].tolist() == [0.5, 0.75]
+    assert normalized(8, 2)[3, 0] != normalized(4, 2)[3, 0]  # the same place, another value
+
+
+def test_rope_is_a_complex_rotation():
+    x = torch.randn(2, 3, 7, 10, dtype=torch.float64)
+    pairs = torch.view_as_complex(x.unflatten(-1, (5, 2)))
+    speed = 10000 ** (-torch.arange(5, dtype=torch.float64) / 5)
+    angle = torch.arange(4, 11, dtype=torch.float64)[:, None] * speed
+    turned = torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+    torch.testing.assert_close(rotate(x, start=4), turned)
+    torch.testing.assert_close(rotate(x, start=4).norm(dim=-1), x.norm(dim=-1))
+
+
+def test_rope_scores_depend_on_the_distance_only():
+    q, k = torch.randn(2, 1, 6, dtype=torch.float64).unbind(0)
+    score = {(m, n): rotate(q, start=m) @ rotate(k, start=n).T for m in (0, 3) for n in (2, 5)}
+    torch.testing.assert_close(score[0, 2], score[3, 5])
+    assert not torch.allclose(score[0, 2], score[0, 5])
+
+
+def test_learned_positions_end():
+    learned = LearnedPositions(5, 6)
+    torch.testing.assert_close(learned(2, 3), learned.table[3:5])
+    with pytest.raises(ValueError, match=r"0 から 4 まで.*受け取った値: 5"):
+        learned(3, 3)
+
+
+@pytest.mark.parametrize("kind", ["integer", "normalized", "sinusoidal", "learned", "rope", "none"])
+def test_one_interface_for_every_kind(kind):
+    positions, x = Positions(kind, 6, max_len=11), torch.randn(2, 5, 6)
+    tables = {"integer": integer, "normalized": normalized, "sinusoidal": sinusoidal}
+    if kind in tables:
+        added = tables[kind](5, 6, start=3)
+    else:
+        added = positions.learned.table[3:8] if kind == "learned" else torch.zeros(5, 6)
+    torch.testing.assert_close(positions(x, 3), x + added)
+    expected = rotate(x, start=3) if kind == "rope" else x
+    torch.testing.assert_close(positions.rotate(x, 3), expected)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: sinusoidal(3, 5), "偶数"),
+        (lambda: rotate(torch.zeros(3, 5)), "偶数"),
+        (lambda: integer(0, 4), "length は 1 以上"),
+        (lambda: Positions("clock", 4), "'clock'"),
         (lambda: sinusoidal(3, 0), "偶数"),
         (lambda: sinusoidal(0, 4), "length は 1 以上"),
         (lambda: sinusoidal(3, 4, start=-1), "start は 0 以上"),

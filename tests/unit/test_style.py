@@ -20,7 +20,7 @@ LIB = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "lib").glob
 TESTS = sorted((ROOT / "tests").glob("**/test_*.py"))
 TOOLS = {"plots", "explore", "checks"}  # they import no model
 STORY = ["text", "grammar", "corpus", "ngram", "metrics", "neural_lm", "rnn", "train"]
-STORY += ["seq2seq", "decode", "attention", "positional", "transformer"]
+STORY += ["seq2seq", "decode", "attention", "positional", "layers", "transformer", "variants"]
 
 TOTAL, PER_MODULE, PER_FUNCTION, LEVELS = 1400, 180, 25, 2
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

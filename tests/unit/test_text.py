@@ -43,7 +43,7 @@ def test_unknown_words_follow_the_policy():
     vocab = Vocab.build(SENTENCES)
     assert vocab.encode(["鳥", "が"]) == [UNK, vocab.id("が")]
     assert vocab.decode([UNK]) == ["<unk>"]
-    with pytest.raises(ValueError, match="語彙にない語があります: \\['鳥'\\]"):
+    with pytest.raises(ValueError, match="語彙にある語が必要です。受け取った値: '鳥'"):
         vocab.encode(["鳥", "が"], unknown="error")
 
 
@@ -81,14 +81,14 @@ def test_batches_visit_every_example_once_a_round_and_reshuffle():
         (lambda: Vocab((*SPECIALS, "猫", "猫")), "語に重なりなし"),
         (lambda: Vocab.build([["<s>"]]), "特別な記号を入れないでください.*'<s>'"),
         (lambda: Vocab.build(SENTENCES, min_count=9), "9 回以上"),
-        (lambda: Vocab.build(SENTENCES).encode([]), "空の列"),
+        (lambda: Vocab.build(SENTENCES).encode([]), r"一語以上.*受け取った値: \[\]"),
         (lambda: Vocab.build(SENTENCES).encode(["猫"], unknown="skip"), '"replace" か "error"'),
-        (lambda: Vocab.build(SENTENCES).decode([4, 99]), r"9 未満です。受け取った番号: \[99\]"),
-        (lambda: Vocab.build(SENTENCES).decode([-1]), r"受け取った番号: \[-1\]"),
-        (lambda: pad([]), "空のバッチ"),
-        (lambda: pad([[4], []]), "空の列"),
+        (lambda: Vocab.build(SENTENCES).decode([4, 99]), "9 未満です。受け取った値: 4, 99"),
+        (lambda: Vocab.build(SENTENCES).decode([-1]), "受け取った値: -1"),
+        (lambda: pad([]), r"受け取った値: \[\]"),
+        (lambda: pad([[4], []]), r"長さはどれも 1 以上.*\[1, 0\]"),
         (lambda: pad([[4, 5, 6]], length=2), "3 以上"),
-        (lambda: collate([]), "空のバッチ"),
+        (lambda: collate([]), "列は一つ以上"),
         (lambda: next(batches(0, 3, torch.Generator())), "1 以上.*受け取った値: 0, 3"),
         (lambda: next(batches(3, 0, torch.Generator())), "1 以上.*受け取った値: 3, 0"),
     ],

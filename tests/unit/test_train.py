@@ -138,12 +138,12 @@ def test_the_bar_is_quiet_in_a_book_build(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: next_token_loss(torch.zeros(1, 2, 3), torch.zeros(1, 2).long()), "すべて PAD"),
+        (lambda: next_token_loss(torch.zeros(1, 2, 3), torch.zeros(1, 2).long()), "PAD でない目標"),
         (lambda: warmup_cosine(5, 5, 0.1), "5 未満"),
         (lambda: warmup_cosine(0, 5, 1.0), "warmup は 0 以上 1 未満"),
         (
             lambda: fit(nn.Linear(1, 1), lambda m, b: b, [], list, TrainConfig(steps=1)),
-            "学習データが空",
+            "一つ以上の例",
         ),
     ],
 )

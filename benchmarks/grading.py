@@ -1,0 +1,155 @@
+"""The grader, sandbox on, against plain nbgrader on the same submissions in the same run.
+
+BENCH_SUBMISSIONS (1000 by default) is the size of the large class.
+"""
+
+import contextlib
+import io
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from exercises.grading import batch, callers, core, sandbox, source
+from exercises.grading.callers import Workers
+from tests.exercises import odd
+from tools import exercises as tool
+
+ROOT = Path(__file__).resolve().parents[1]
+WEEK = "week13"
+PEERS, LANES = 8, 2
+LARGE = int(os.environ.get("BENCH_SUBMISSIONS", "1000"))
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # alembic
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PATH": PATH}
+
+
+def handed_in(place: Path, count: int) -> None:
+    """A class: right, partly right, wrong in the ways of the bank, empty."""
+    kit = odd.kit(WEEK)
+    asked = core.questions(WEEK)
+    for i in range(count):
+        nb = kit.right()
+        for cell, question in zip(kit.cells(nb), asked, strict=True):
+            if i % 4 == 1:
+                wrong = question.wrong[i // 4 % len(question.wrong)]
+                cell["source"] = wrong.source(source.model(question.id))
+        nb = kit.right(i % len(asked)) if i % 4 == 3 else nb
+        folder = place / f"s{i:05d}" / WEEK
+        folder.mkdir(parents=True)
+        (folder / f"{WEEK}.ipynb").write_bytes(odd.packed(nb))
+
+
+def timed(command: list, where: Path) -> tuple[float, float]:
+    """(seconds, peak MiB of the largest process)."""
+    begin = time.perf_counter()
+    run = subprocess.run(command, cwd=where, env=ENVIRONMENT, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr[-3000:])
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return time.perf_counter() - begin, peak
+
+
+def ours(place: Path, out: Path, *more: str) -> tuple[float, float]:
+    command = [sys.executable, "-m", "exercises.grading", WEEK, str(place), str(out), "--quiet"]
+    return timed([*command, "--jobs", str(LANES), *more], ROOT)
+
+
+def plain(place: Path, root: Path) -> tuple[float, float]:
+    """Seconds a submission of nbgrader as it comes: autograde, and with generate_feedback."""
+    week = source.load(WEEK)
+    text = tool.written_out(tool.instructor(week))
+    for question in week.questions:
+        text = text.replace(tool.FAILSAFE, f"check('{question}')", 1)
+    tool.save(root / "source" / WEEK / f"{WEEK}.ipynb", text)
+    shutil.copytree(place, root / "submitted")
+    base = [sys.executable, "-m", "nbgrader"]
+    end = [WEEK, f"--CourseDirectory.root={root}"]
+    timed([*base, "generate_assignment", *end], root)
+    verdict = timed([*base, "autograde", *end], root)[0]
+    return verdict / PEERS, (verdict + timed([*base, "generate_feedback", *end], root)[0]) / PEERS
+
+
+def warm() -> float:
+    """Median seconds of one right submission, torch already loaded."""
+    pool, kit = Workers("bwrap"), odd.kit(WEEK)
+    files = [(kit.name, odd.packed(kit.right()), "")]
+    core.grade(files, WEEK, "s", pool)
+    spent = [core.grade(files, WEEK, "s", pool)["seconds"] for _ in range(20)]
+    pool.close()
+    return statistics.median(spent)
+
+
+def endless() -> float:
+    """Seconds beyond the stated limit that an endless cell costs."""
+    pool, kit = Workers("bwrap"), odd.kit(WEEK)
+    nb = kit.first(kit.empty(), lambda old: "while True: pass\n" + old)
+    core.grade([(kit.name, odd.packed(kit.empty()), "")], WEEK, "s", pool)
+    spent = core.grade([(kit.name, odd.packed(nb), "")], WEEK, "s", pool)["seconds"]
+    pool.close()
+    return spent - callers.CELLS_SECONDS
+
+
+def dask(place: Path, out: Path, workers: int) -> float:
+    """Seconds of a class on so many dask workers, all warm."""
+    import distributed
+
+    def run(name: str) -> float:
+        one = batch.Batch(WEEK, out / name, "bwrap", "bench")
+        one.read(place)
+        begin = time.perf_counter()
+        batch.run_dask(one, one.todo(False), cluster.scheduler_address, one.save)
+        return time.perf_counter() - begin
+
+    os.environ["PYTHONPATH"] = str(ROOT)
+    with distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        run("warm")
+        return run("timed")
+
+
+def rows() -> list[dict]:
+    if sandbox.bwrap_problem():
+        raise SystemExit(f"no sandbox on this machine: {sandbox.bwrap_problem()}")
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        root = Path(folder)
+        middle = max(PEERS, LARGE // 5)
+        for name, count in (("few", PEERS), ("middle", middle), ("large", LARGE)):
+            handed_in(root / name, count)
+        nbgrader, nbgrader_feedback = plain(root / "few", root / "course")
+        verdict = ours(root / "middle", root / "a", "--no-gradebook")[0] / middle
+        whole, peak_middle = ours(root / "middle", root / "b")
+        large, peak_large = ours(root / "large", root / "c")
+        batch.SHARD = 10
+        one, two = (dask(root / "middle", root / f"dask{n}", n) for n in (1, 2))
+
+    def row(name, mine, peer, unit):
+        return {"name": name, "ours": mine, "peer": peer, "ratio": peer / mine, "unit": unit}
+
+    def alone(name, mine, unit):
+        return {"name": name, "ours": mine, "peer": None, "ratio": None, "unit": unit}
+
+    return [
+        row("grading, verdict of a submission (plain nbgrader)", verdict, nbgrader, "s"),
+        row(
+            "grading, verdict, gradebook and feedback (plain nbgrader)",
+            whole / middle,
+            nbgrader_feedback,
+            "s",
+        ),
+        alone("grading, verdict of a right submission, warm", warm(), "s"),
+        alone(f"grading, {LARGE:,} submissions with the gradebook", large, "s"),
+        row(
+            f"grading, peak of a process, {LARGE:,} submissions (against {middle:,})",
+            peak_large,
+            peak_middle,
+            "MiB",
+        ),
+        alone("grading, an endless loop beyond its limit", endless(), "s"),
+        row("grading, two dask workers (one)", two, one, "s"),
+    ]

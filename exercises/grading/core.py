@@ -1,0 +1,186 @@
+"""一つの提出物を採点する。バイト列を受け取り、成績の行と、学生に見せる説明を JSON の形で返す。
+
+学生のコードは Workers の向こうで動き、ここでは合否だけを決める。問いごとに、新しい子で実行し直す。
+"""
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import pathlib
+import time
+from typing import TYPE_CHECKING
+
+from exercises.grading import callers, canonical, intake, remarks, source
+from exercises.grading.callers import Session, Workers
+from exercises.grading.check import Outcome, Probe, Question
+
+if TYPE_CHECKING:  # torch は、採点するプロセスだけが読み込む
+    from exercises.grading.judge import Report
+
+PARTS = ("check", "compare", "judge", "wire", "worker", "callers", "core", "magics")
+PARTS += ("notebook", "canonical", "intake", "remarks")
+
+
+def questions(assignment: str) -> tuple[Question, ...]:
+    """課題の検査。"""
+    return importlib.import_module(f"exercises.checks.{assignment}").QUESTIONS
+
+
+def seed_number(seed: str, assignment: str) -> int:
+    """種の文字列と課題の名前から、乱数の種を作る。"""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{assignment}".encode()).digest()[:8], "big")
+
+
+@functools.cache
+def versions(assignment: str) -> dict[str, str]:
+    """同じ採点をやり直すのに要る版：配布物、検査、採点の部品、torch と numpy。"""
+    here = pathlib.Path(__file__).resolve().parent
+    release = canonical.COURSE / "release" / assignment / f"{assignment}.ipynb"
+    return {
+        "release": _digest(release),
+        "checks": _digest(
+            here.parent / "checks" / f"{assignment}.py", source.ROOT / f"{assignment}.md"
+        ),
+        "grader": _digest(*(here / f"{name}.py" for name in PARTS)),
+        "torch": importlib.metadata.version("torch"),
+        "numpy": importlib.metadata.version("numpy"),
+    }
+
+
+def _digest(*paths: pathlib.Path) -> str:
+    return hashlib.sha256(b"\0".join(p.read_bytes() for p in paths)).hexdigest()[:16]
+
+
+class _Seen:
+    """呼び出しを通すだけで、引数が書きかえられたことを覚えておく。"""
+
+    def __init__(self, session: Session):
+        self.session, self.changed = session, False
+
+    def call(self, probe: Probe) -> Outcome:
+        got = self.session.call(probe)
+        self.changed |= bool(got.changed)
+        return got
+
+
+class _Dead:
+    """答えのセルの実行が終わらなかったときの口。"""
+
+    def __init__(self, how: str):
+        self.how = how
+
+    def call(self, probe: Probe) -> Outcome:
+        return Outcome(error=self.how)
+
+
+@dataclasses.dataclass
+class Graded:
+    """一つの問いの判定と、言うことと、人が見る理由。"""
+
+    report: "Report"
+    remarks: list[str]
+    person: list[str]
+
+
+def grade_cells(
+    cells: list[tuple[str, str, str]], asked: tuple[Question, ...], number: int, workers: Workers
+) -> tuple[list[Graded], list]:
+    """(名前, コード, 問い) のセルを実行し、問いごとに判定する。返り値は判定と、実行の記録。
+
+    止まったセルは、次からは除いて実行する。止まったのが答えのセルなら、その問いは 0 点になる。
+    """
+    from exercises.grading.judge import judge
+
+    end = time.monotonic() + callers.SESSION_SECONDS
+    stuck: dict[str, str] = {}
+    log: list = []
+    out = []
+    for question in asked:
+        start = time.monotonic()
+        own = [name for name, _, q in cells if q == question.id]
+        report, changed, ran = None, False, []
+        while report is None:
+            dead = next((stuck[name] for name in own if name in stuck), "")
+            if dead or time.monotonic() >= end:
+                report = judge(question, _Dead(dead or "Timeout"), number)
+                break
+            run = [[name, code] for name, code, _ in cells if name not in stuck]
+            with workers.session(run, end) as session:
+                ran = session.log
+                if session.stuck:
+                    stuck[session.stuck] = session.dead
+                    continue
+                seen = _Seen(session)
+                report, changed = judge(question, seen, number), seen.changed
+        log = max(log, ran, key=len)
+        report = dataclasses.replace(report, seconds=round(time.monotonic() - start, 4))
+        told, person = remarks.about(question, cells, ran, stuck)
+        if changed:
+            person.append("渡した引数が書きかえられています。")
+        out.append(Graded(report, told, person))
+    return out, log
+
+
+def grade(files: list, assignment: str, seed: str, workers: Workers) -> dict:
+    """一人分の (名前, 中身, 困った点) から、成績の記録（JSON）を作る。種は入らない。"""
+    start = time.monotonic()
+    asked = questions(assignment)
+    received = intake.read(files, assignment)
+    if received.refused:
+        return refused(assignment, received.refused, workers.level)
+    number = seed_number(seed, assignment)
+    graded, log = grade_cells(received.code, asked, number, workers)
+    return {
+        "assignment": assignment,
+        "sandbox": workers.level,
+        "refused": "",
+        "remarks": received.remarks,
+        "person": received.person,
+        "versions": versions(assignment),
+        "questions": [_row(g) for g in graded],
+        "notebook": received.notebook,
+        "log": log,
+        "seconds": round(time.monotonic() - start, 4),
+    }
+
+
+def refused(assignment: str, why: str, level: str) -> dict:
+    """採点できなかった提出物の記録。"""
+    facts = {
+        "assignment": assignment,
+        "sandbox": level,
+        "refused": why,
+        "remarks": [],
+        "person": [],
+    }
+    facts |= {"versions": versions(assignment), "notebook": None, "log": [], "seconds": 0.0}
+    return facts | {"questions": [_refused(q) for q in questions(assignment)]}
+
+
+def _refused(question: Question) -> dict:
+    row = {"question": question.id, "points": 0, "max_points": question.points}
+    return row | {
+        "parts": [],
+        "causes": [],
+        "text": "",
+        "remarks": [],
+        "person": [],
+        "seconds": 0.0,
+    }
+
+
+def _row(graded: Graded) -> dict:
+    report = graded.report
+    return {
+        "question": report.question,
+        "points": max(0, min(report.points, report.max_points)),
+        "max_points": report.max_points,
+        "parts": [dataclasses.asdict(part) for part in report.parts],
+        "causes": report.causes,
+        "text": report.text(),
+        "remarks": graded.remarks,
+        "person": graded.person,
+        "seconds": report.seconds,
+    }
