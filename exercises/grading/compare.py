@@ -25,7 +25,7 @@ def _close(want: np.ndarray, got: np.ndarray, tolerance: tuple[float, float] | N
         return np.asarray(want == got)
     rtol, atol = tolerance or TOLERANCE.get(want.dtype.name, (0, 0))
     with np.errstate(all="ignore"):
-        near = np.abs(got - want) <= atol + rtol * np.abs(want)
+        near = np.isfinite(want) & (np.abs(got - want) <= atol + rtol * np.abs(want))
         return near | (got == want) | ((got != got) & (want != want))
 
 

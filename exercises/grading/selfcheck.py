@@ -117,8 +117,13 @@ def differs(want, got, tolerance):
             got = got.item()
         if isinstance(got, bool) or not isinstance(got, int | float):
             return f"一つの数（float）のはずですが、{type(got).__name__} が返りました"
-        near = abs(got - want) <= tolerance[1] + tolerance[0] * abs(want)
-        return "" if near else f"値が違います。あなたの値 {got:.4g}、正しい値 {want:.4g}"
+        finite = abs(want) < float("inf")
+        near = finite and abs(got - want) <= tolerance[1] + tolerance[0] * abs(want)
+        return (
+            ""
+            if near or got == want
+            else f"値が違います。あなたの値 {got:.4g}、正しい値 {want:.4g}"
+        )
     if not isinstance(got, torch.Tensor):
         return f"torch.Tensor のはずですが、{type(got).__name__} が返りました"
     if got.shape != want.shape:
@@ -148,6 +153,8 @@ def matches(case, hint, name, number):
         return False
     if told[1] != told[1] or number != number:
         return told[1] != told[1] and number != number
+    if float("inf") in (abs(told[1]), abs(number)):
+        return told[1] == number
     width = max(1e-3 * abs(told[1]), 1e-6) if case["width"] is None else case["width"]
     return abs(told[1] - number) <= width
 
