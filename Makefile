@@ -37,7 +37,11 @@ serve: book ## build, then show the book at http://localhost:8000
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint unit book colab-venv ## text, code, exercises, built pages in a browser, notebooks under Colab's versions
-	$(BIN)/python -m pytest tests/exercises tests/book tests/notebooks
+	@# two at a time: the graders and the browser; then the notebooks, which train
+	@set +e; $(BIN)/python -m pytest -q tests/exercises > _build/exercises.log 2>&1 & exercises=$$!; \
+	$(BIN)/python -m pytest -q tests/book; book=$$?; \
+	wait $$exercises; graders=$$?; cat _build/exercises.log; \
+	$(BIN)/python -m pytest -q tests/notebooks; exit $$((book + graders + $$?))
 
 test-fast: lint ## what takes less than two minutes
 	$(BIN)/python -m pytest -q -m "not slow" tests/unit

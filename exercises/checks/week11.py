@@ -1649,6 +1649,8 @@ def _overshoots(draw: Draw):
     yield probe("割引 1", words[1], 1)
     twins = (*corpus, *((words[0], STRANGER),) * (4 if draw.public else 12))
     yield probe("いつも同じ語の後に来る語", STRANGER, 0.75, twins)
+    scattered = (*corpus, *corpus, *((word, STRANGER) for word in words[:3]))
+    yield probe("いつも違う語の後に来る語", STRANGER, 0.75, scattered)
     if not draw.public:
         yield probe("現れない語", "竜", 0.75)
         yield probe("小さな割引", words[0], 0.05)

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -65,7 +66,7 @@ def kernel(colab: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     python = venv / "bin" / "python"
     (site_packages(python) / "colab.pth").write_text(f"{site_packages(colab)}\n")
     assert importable(python, home) == set(), "a learner's machine has none of these at the start"
-    environment = {"PYTHONPATH": "", "BOOK_STATIC": "", "MPLBACKEND": ""}
+    environment = {"PYTHONPATH": "", "BOOK_STATIC": "", "MPLBACKEND": "", "OMP_NUM_THREADS": "1"}
     environment |= {name: str(home / name) for name in ("IPYTHONDIR", "MPLCONFIGDIR")}
     spec = {
         "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -185,10 +186,24 @@ def test_sample_runs_and_its_first_cell_may_run_again(sample, kernel: str, tmp_p
     assert not any("text/html" in kind and "image/png" in kind for kind in kinds)
 
 
+@pytest.fixture(scope="session")
+def finished(request, kernel: str, tmp_path_factory):
+    """Path -> the run notebook. The chosen ones start together, one for each processor."""
+
+    def begin(path: Path) -> nbformat.NotebookNode:
+        folder = tmp_path_factory.mktemp(path.stem)
+        return run(nbformat.read(path, as_version=4), kernel, folder)
+
+    name = test_notebook_runs_in_an_empty_folder.__name__
+    chosen = [i.callspec.params["path"] for i in request.session.items if i.originalname == name]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {path: pool.submit(begin, path) for path in chosen}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_notebook_runs_in_an_empty_folder(path: Path, kernel: str, tmp_path: Path):
-    done = run(nbformat.read(path, as_version=4), kernel, tmp_path)
+def test_notebook_runs_in_an_empty_folder(path: Path, finished):
+    done = finished[path].result()
     assert complaints(printed(done)) == []
     code = [cell for cell in done.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
