@@ -1,5 +1,6 @@
 """What the tests of the book share: page names, a visitor in a browser, a small book to build."""
 
+import re
 import shutil
 import subprocess
 from http.server import SimpleHTTPRequestHandler
@@ -18,6 +19,11 @@ def page_names() -> list[str]:
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     names = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
     return [n for n in names if build.with_answers() or not n.endswith("/answers")]
+
+
+def pages_with_sliders() -> list[str]:
+    sources = {name: (ROOT / f"{name}.md").read_text(encoding="utf-8") for name in page_names()}
+    return [name for name, text in sources.items() if re.search(r"^explore\(", text, re.M)]
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -9,7 +9,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from book_support import HTML, ROOT, Quiet, SmallBook, Visitor, page_names
+from book_support import HTML, ROOT, Quiet, SmallBook, Visitor, page_names, pages_with_sliders
 
 from tools import build
 
@@ -20,6 +20,8 @@ sys.path.insert(0, str(ROOT / "_ext"))
 def pytest_generate_tests(metafunc):
     if "name" in metafunc.fixturenames:
         metafunc.parametrize("name", page_names())
+    if "moving" in metafunc.fixturenames:
+        metafunc.parametrize("moving", pages_with_sliders())
 
 
 def pytest_collection_modifyitems(items):
