@@ -110,6 +110,16 @@ def add_links(app, pagename, templatename, context, doctree):
         context.update(links(root, repository, pagename, title, suffix, branch))
 
 
+def renew_notebooks(app, exception):
+    """A page that is not written again may still have a new notebook."""
+    for copy in Path(app.outdir, "_sources").rglob("*.ipynb"):
+        pagename = copy.relative_to(Path(app.outdir, "_sources")).with_suffix("").as_posix()
+        notebook = notebook_of(Path(app.srcdir), pagename)
+        if notebook:
+            shutil.copyfile(Path(app.srcdir, notebook), copy)
+
+
 def setup(app):
+    app.connect("build-finished", renew_notebooks)
     app.connect("config-inited", configure, priority=500)
     app.connect("html-page-context", add_links, priority=600)
