@@ -99,9 +99,6 @@ def add_links(app, pagename, templatename, context, doctree):
         return
     notebook = notebook_of(root, pagename)
     if notebook:
-        copy = Path(app.outdir, "_sources", pagename).with_suffix(".ipynb")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(root / notebook, copy)
         context["notebook_url"] = context["pathto"](f"_sources/{pagename}.ipynb", 1)
     repository = find_repository(root)
     if repository:
@@ -110,16 +107,18 @@ def add_links(app, pagename, templatename, context, doctree):
         context.update(links(root, repository, pagename, title, suffix, branch))
 
 
-def renew_notebooks(app, exception):
-    """A page that is not written again may still have a new notebook."""
-    for copy in Path(app.outdir, "_sources").rglob("*.ipynb"):
-        pagename = copy.relative_to(Path(app.outdir, "_sources")).with_suffix("").as_posix()
-        notebook = notebook_of(Path(app.srcdir), pagename)
+def copy_notebooks(app, exception):
+    """Every build: a page that is not written again may still have a new notebook."""
+    root = Path(app.srcdir)
+    for pagename in app.env.found_docs if app.builder.format == "html" else ():
+        notebook = notebook_of(root, pagename)
         if notebook:
-            shutil.copyfile(Path(app.srcdir, notebook), copy)
+            copy = Path(app.outdir, "_sources", pagename).with_suffix(".ipynb")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / notebook, copy)
 
 
 def setup(app):
-    app.connect("build-finished", renew_notebooks)
+    app.connect("build-finished", copy_notebooks)
     app.connect("config-inited", configure, priority=500)
     app.connect("html-page-context", add_links, priority=600)
