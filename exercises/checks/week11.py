@@ -10,8 +10,9 @@ import math
 import numpy as np
 import torch
 
+from exercises.checks.common import corrected, wrong
 from exercises.grading import source
-from exercises.grading.check import Check, Draw, Given, Part, Probe, Question, Right, Wrong
+from exercises.grading.check import Check, Draw, Part, Probe, Question, Right
 
 WORDS = (
     *("猫", "犬", "鳥", "魚", "馬", "が", "は", "を", "へ", "に", "走る", "眠る", "追う", "読む"),
@@ -40,15 +41,6 @@ BY_KINDS = SMOOTHING + "「よく出る語は、どこにでも出るか」"
 DISCOUNT = SMOOTHING + "「見た回数から、同じだけ引く」と「Kneser–Ney」"
 VECTORS = NEURAL + "「語をベクトルに直す」"
 TRAINING = NEURAL + "「三つの段で書く」と「学習させる」"
-
-
-def _given(draw: Draw, question: str, *names: str) -> Given | None:
-    """採点では、前の関数を正しいものに差しかえて、後の関数だけを見る。"""
-    return None if draw.public else Given(names, source.model(question))
-
-
-def _wrong(name: str, hint: str, *edits: tuple[str, str]) -> Wrong:
-    return Wrong(name, edits, hint=hint)
 
 
 def _strict(draw: Draw) -> tuple[float, float] | None:
@@ -176,7 +168,7 @@ def _seen_sentences(draw: Draw, corpus, count: int) -> tuple:
 
 def _mle_tests(draw: Draw):
     _, corpus, _ = _train(draw)
-    given = _given(draw, "11-1", "mle_prob")
+    given = corrected(draw, "11-1", "mle_prob")
 
     def probe(label, test, train=corpus, **options):
         options = {"given": given, "tolerance": _strict(draw)} | options
@@ -201,7 +193,7 @@ def _rows(draw: Draw, corpus, busy: str, extra: str) -> tuple:
 
 def _replacements(draw: Draw):
     _, corpus, (busy,) = _train(draw)
-    given = _given(draw, "11-1", "mle_prob")
+    given = corrected(draw, "11-1", "mle_prob")
     row = _rows(draw, corpus, busy, _unseen_word(corpus, (busy,)))
 
     def probe(label, previous, new, text=corpus):
@@ -234,39 +226,39 @@ TEST_LOOP = """    total, n_tokens = 0.0, 0
 """
 
 MLE_WRONG = (
-    _wrong(
+    wrong(
         "divide-by-all",
         "文脈の回数ではなく、予測の総数で割っています。これは二語が並ぶ確率です。"
         "「previous の後で」の割合にします。",
         (RATIO, RATIO.replace("/ total", "/ pairs.total()")),
     ),
-    _wrong(
+    wrong(
         "divide-by-word",
         "次の語の回数で割っています。これは「word の前が previous である」割合です。"
         "文脈の回数で割ります。",
         (ROW_TOTAL, "total = sum(c for (_, right), c in pairs.items() if right == word)"),
     ),
-    _wrong(
+    wrong(
         "divide-by-kinds",
         "文脈の回数ではなく、次に来た語の種類の数で割っています。",
         (ROW_TOTAL, "total = sum(left == previous for left, _ in pairs)"),
     ),
-    _wrong(
+    wrong(
         "no-context",
         "文脈を見ていません（unigram の割合になっています）。",
         (RATIO, "return sum(c for (_, w), c in pairs.items() if w == word) / pairs.total()"),
     ),
-    _wrong(
+    wrong(
         "no-eos",
         "文の終わりの `</s>` を数えていません。`</s>` も予測する語です。",
         (PADDED, 'padded = ["<s>", *sentence]'),
     ),
-    _wrong(
+    wrong(
         "no-bos",
         "文の始まりの `<s>` を置いていません。先頭の語も、`<s>` を見て予測します。",
         (PADDED, 'padded = [*sentence, "</s>"]'),
     ),
-    _wrong(
+    wrong(
         "crossing",
         "文の切れ目をまたいで数えています。前の文の `</s>` の次に、次の文の語は来ません。",
         (
@@ -278,27 +270,27 @@ MLE_WRONG = (
             '    pairs = Counter()\n    joined = [w for s in corpus for w in (*s, "</s>")][:-1]\n',
         ),
     ),
-    _wrong(
+    wrong(
         "backwards",
         "並びの向きが逆です。previous が前、word が次です。",
         ("zip(padded[:-1], padded[1:])", "zip(padded[1:], padded[:-1])"),
     ),
-    _wrong(
+    wrong(
         "unseen-crash",
         "見たことのない文脈で、0 で割っています。`0.0` を返します。",
         (RATIO, RATIO.replace(" if total else 0.0", "")),
     ),
-    _wrong(
+    wrong(
         "add-one",
         "回数に 1 を足しています。これは加算平滑化です。最尤推定は、数えたままの比です。",
         (RATIO, RATIO.replace("pairs[previous, word]", "(pairs[previous, word] + 1)")),
     ),
-    _wrong(
+    wrong(
         "skip-zero",
         "確率 0 のトークンを読み飛ばしています。予測に失敗したことが、なかったことになります。",
         (ADD_SURPRISE, ADD_SURPRISE.replace("math.inf", "0.0")),
     ),
-    _wrong(
+    wrong(
         "mean-of-sentences",
         "文ごとのパープレキシティを平均しています。"
         "全トークンの驚きの合計を、トークンの総数で割ってから、一度だけ指数を取ります。",
@@ -309,53 +301,53 @@ MLE_WRONG = (
             "        return sum(each) / len(each)\n" + TEST_LOOP,
         ),
     ),
-    _wrong(
+    wrong(
         "words-only",
         "`</s>` の驚きは足しているのに、割る数には語しか数えていません。",
         (MLE_PPL, MLE_PPL.replace("n_tokens", "(n_tokens - len(test))")),
     ),
-    _wrong(
+    wrong(
         "drop-eos",
         "パープレキシティに `</s>` の予測が入っていません。`</s>` も予測して数えます。",
         (TEST_TOKENS, 'tokens = ["<s>", *sentence]'),
     ),
-    _wrong(
+    wrong(
         "count-bos",
         "割る数に `<s>` を数えています。`<s>` は見るだけで、予測していません。",
         (MLE_PPL, MLE_PPL.replace("n_tokens", "(n_tokens + len(test))")),
     ),
-    _wrong(
+    wrong(
         "base-mixed",
         "底が混ざっています。自然対数で測った驚きは、2 の何乗ではなく e の何乗で戻します。",
         (MLE_PPL, "return 2 ** (total / n_tokens)"),
     ),
-    _wrong(
+    wrong(
         "cross-entropy",
         "驚きの平均（交差エントロピー）を返しています。指数を取るとパープレキシティになります。",
         (MLE_PPL, "return total / n_tokens"),
     ),
-    _wrong(
+    wrong(
         "sentence-inverse",
         "トークンの数で割っていません。確率の積の逆数になっています。",
         (MLE_PPL, "return math.exp(total)"),
     ),
-    _wrong(
+    wrong(
         "mean-of-inverses",
         "1/p の算術平均になっています。パープレキシティは 1/p の幾何平均です。",
         (ADD_SURPRISE, "total += 1 / p if p > 0 else math.inf"),
         (MLE_PPL, "return total / n_tokens"),
     ),
-    _wrong(
+    wrong(
         "trained-on-test",
         "test の文を数えて確率を作っています。確率は train だけから作ります。",
         ("p = mle_prob(train, previous, word)", "p = mle_prob(test, previous, word)"),
     ),
-    _wrong(
+    wrong(
         "increase-total",
         "増えた驚きの合計を返しています。予測したトークンの総数で割ります。",
         ("return increase / n_events", "return increase"),
     ),
-    _wrong(
+    wrong(
         "increase-per-context",
         "文脈 previous の回数で割っています。コーパス全体のトークンの数で割ります。",
         (
@@ -364,27 +356,27 @@ MLE_WRONG = (
         ),
         ("return increase / n_events", "return increase / max(n_events, 1)"),
     ),
-    _wrong(
+    wrong(
         "increase-reversed",
         "KL ダイバージェンスの向きが逆です。重みは、実際に現れた回数の方です。",
         (INCREASE, "increase += q / p * math.log(q / p) if q > 0 else 0.0"),
     ),
-    _wrong(
+    wrong(
         "increase-sign",
         "増え方の符号が逆です。（取りかえた後）−（最尤推定）です。",
         (INCREASE, "increase -= math.log(p / q) if q > 0 else math.inf"),
     ),
-    _wrong(
+    wrong(
         "increase-bits",
         "単位がビットです。ナット（自然対数）にします。",
         (INCREASE, INCREASE.replace("math.log(", "math.log2(")),
     ),
-    _wrong(
+    wrong(
         "increase-new-only",
         "取りかえた後の驚きだけで、最尤推定の驚きを引いていません。",
         (INCREASE, INCREASE.replace("math.log(p / q)", "-math.log(q)")),
     ),
-    _wrong(
+    wrong(
         "increase-crash",
         "確率 0 になった語で、0 で割っています。驚きは無限大です。",
         (INCREASE, "increase += math.log(p / q)"),
@@ -543,7 +535,7 @@ def _k_probs(draw: Draw):
 def _k_tests(draw: Draw):
     words, train, _ = _train(draw)
     known = [w for w in words if any(w in s for s in train)]
-    given = _given(draw, "11-2", "windows", "add_k_prob")
+    given = corrected(draw, "11-2", "windows", "add_k_prob")
 
     def probe(label, n, k, test, **options):
         options = {"given": given, "tolerance": _strict(draw)} | options
@@ -563,7 +555,7 @@ def _k_tests(draw: Draw):
 def _masses(draw: Draw):
     _, train, busy = _train(draw)
     _, longer, context = _train(draw, 3)
-    given = _given(draw, "11-2", "windows", "add_k_prob")
+    given = corrected(draw, "11-2", "windows", "add_k_prob")
 
     def probe(label, context, k, corpus=train, **options):
         args = (corpus, context, k)
@@ -591,88 +583,88 @@ K_LOOP = """    surprise, n_tokens = 0.0, 0
 MASS = "return sum(add_k_prob(train, context, w, k) for w in words - followers)"
 
 ADD_K_WRONG = (
-    _wrong(
+    wrong(
         "one-k",
         "分母に k を一つしか足していません。分子に足した k は語彙の数だけあるので、"
         "分母には k|V| を足します。",
         (K_TOTAL, "total = row.total() + k"),
     ),
-    _wrong(
+    wrong(
         "no-k-below",
         "分母に何も足していないので、確率の和が 1 を超えます。",
         (K_TOTAL, "total = row.total()"),
     ),
-    _wrong(
+    wrong(
         "v-without-k",
         "分母に |V| を足していますが、k を掛けていません。",
         (K_TOTAL, "total = row.total() + len(vocabulary)"),
     ),
-    _wrong(
+    wrong(
         "numerator-v",
         "分子に k|V| を足しています。一つの語に足すのは k です。",
         (K_RATIO, K_RATIO.replace("+ k)", "+ k * len(vocabulary))")),
     ),
-    _wrong(
+    wrong(
         "v-without-eos",
         "|V| に `</s>` が入っていません。`</s>` も予測する語の一種類です。",
         (K_TOTAL, K_TOTAL.replace("len(vocabulary)", "(len(vocabulary) - 1)")),
     ),
-    _wrong(
+    wrong(
         "v-with-bos",
         "|V| に `<s>` が入っています。`<s>` は予測しないので、数えません。",
         (K_TOTAL, K_TOTAL.replace("len(vocabulary)", "(len(vocabulary) + 1)")),
     ),
-    _wrong(
+    wrong(
         "v-tokens",
         "|V| が語の種類ではなく、トークンの総数になっています。",
         (K_TOTAL, K_TOTAL.replace("len(vocabulary)", "sum(len(s) + 1 for s in train)")),
     ),
-    _wrong(
+    wrong(
         "v-followers",
         "|V| が、その文脈の後に来た語の種類になっています。語彙の全部の数にします。",
         (K_TOTAL, K_TOTAL.replace("len(vocabulary)", "len(row)")),
     ),
-    _wrong(
+    wrong(
         "only-unseen",
         "見たことのない語にだけ k を配っています。どの語の回数にも k を足します。",
         (K_RATIO, K_RATIO.replace("row[word] + k", "row[word] or k")),
     ),
-    _wrong(
+    wrong(
         "only-last-word",
         "文脈の最後の一語だけを見ています。n−1 語のすべてが一致する所を数えます。",
         ("if c == tuple(context):", "if c[-1:] == tuple(context)[-1:]:"),
     ),
-    _wrong(
+    wrong(
         "k-is-one",
         "引数の k を使わず、いつも 1 を足しています。",
         ("    row = Counter()\n", "    k = 1\n    row = Counter()\n"),
     ),
-    _wrong(
+    wrong(
         "joint",
         "文脈の回数ではなく、予測の総数で割っています。",
         (K_TOTAL, K_TOTAL.replace("row.total()", "sum(len(s) + 1 for s in train)")),
     ),
-    _wrong(
+    wrong(
         "unknown-word",
         "語彙にない語にも確率を付けています。和が 1 を超えるので、ValueError を出します。",
         ('raise ValueError(f"語彙にない語です：{word}")', "pass"),
     ),
-    _wrong(
+    wrong(
         "zero-division",
         "k が 0 で文脈も見たことがないときに、0 で割っています。`0.0` を返します。",
         (K_RATIO, K_RATIO.replace(" if total else 0.0", "")),
     ),
-    _wrong(
+    wrong(
         "ppl-skip-zero",
         "確率 0 のトークンを読み飛ばしています。読み飛ばすと、外したモデルほど良く見えます。",
         (K_SURPRISE, K_SURPRISE.replace("math.inf", "0.0")),
     ),
-    _wrong(
+    wrong(
         "ppl-crash",
         "確率 0 で math.log がエラーになっています。驚きは無限大なので、math.inf を足します。",
         (K_SURPRISE, "surprise += -math.log(p)"),
     ),
-    _wrong(
+    wrong(
         "ppl-mean-of-sentences",
         "文ごとのパープレキシティを平均しています。"
         "全トークンの驚きを合計してから、総数で一度だけ割ります。",
@@ -683,37 +675,37 @@ ADD_K_WRONG = (
             "        return sum(each) / len(each)\n" + K_LOOP,
         ),
     ),
-    _wrong(
+    wrong(
         "ppl-words-only",
         "割る数に `</s>` を数えていません。`</s>` の予測も一つのトークンです。",
         (K_PPL, K_PPL.replace("n_tokens", "(n_tokens - len(test))")),
     ),
-    _wrong(
+    wrong(
         "ppl-count-bos",
         "割る数に、予測していない `<s>` を数えています。",
         (K_PPL, K_PPL.replace("n_tokens", "(n_tokens + (n - 1) * len(test))")),
     ),
-    _wrong(
+    wrong(
         "ppl-base-mixed",
         "自然対数の驚きを 2 の何乗かで戻しています。底をそろえます。",
         (K_PPL, "return 2 ** (surprise / n_tokens)"),
     ),
-    _wrong(
+    wrong(
         "ppl-nats",
         "驚きの平均を返しています。指数を取ります。",
         (K_PPL, "return surprise / n_tokens"),
     ),
-    _wrong(
+    wrong(
         "ppl-on-train",
         "test ではなく train を測っています。",
         (K_LOOP, K_LOOP.replace("in test", "in train")),
     ),
-    _wrong(
+    wrong(
         "ppl-trained-on-test",
         "test の文も数えて確率を作っています。見たことのない並びが、見たことになってしまいます。",
         ("p = add_k_prob(train, context", "p = add_k_prob([*train, *test], context"),
     ),
-    _wrong(
+    wrong(
         "ppl-bigram-only",
         "引数の n を使わず、いつも bigram で測っています。",
         (
@@ -721,12 +713,12 @@ ADD_K_WRONG = (
             "for context, word in windows(sentence, 2):",
         ),
     ),
-    _wrong(
+    wrong(
         "mass-seen",
         "来たことのある語の確率を足しています。足すのは、一度も来ていない語です。",
         (MASS, MASS.replace("words - followers", "followers")),
     ),
-    _wrong(
+    wrong(
         "mass-one",
         "一度も来ていない語の一つ分だけを返しています。全部を足します。",
         (
@@ -734,12 +726,12 @@ ADD_K_WRONG = (
             "return max((add_k_prob(train, context, w, k) for w in words - followers), default=0)",
         ),
     ),
-    _wrong(
+    wrong(
         "mass-number",
         "一度も来ていない語の種類の数を返しています。確率の合計を返します。",
         (MASS, "return len(words - followers)"),
     ),
-    _wrong(
+    wrong(
         "mass-all-added",
         "足した分の全部（k|V| の割合）を返しています。その一部は、見たことのある語にも配られます。",
         (
@@ -750,7 +742,7 @@ ADD_K_WRONG = (
             "    return added / (added + seen) if added else 0.0",
         ),
     ),
-    _wrong(
+    wrong(
         "mass-no-eos",
         "一度も来ていない語の中に `</s>` を数えていません。",
         (
@@ -758,7 +750,7 @@ ADD_K_WRONG = (
             "words = {w for s in train for w in s}",
         ),
     ),
-    _wrong(
+    wrong(
         "mass-any-context",
         "どこかの文脈で見た語を、この文脈でも見たことにしています。",
         ("        if c == tuple(context)\n    }", "    }"),
@@ -982,158 +974,158 @@ def _each(combine: str) -> tuple[str, str]:
 
 
 PERPLEXITY_WRONG = (
-    _wrong(
+    wrong(
         "log-of-mean",
         "確率を平均してから対数を取っています。一つずつ対数を取ってから平均します。",
         (SURPRISE, SURPRISE.replace(".log().mean()", ".mean().log()")),
     ),
-    _wrong(
+    wrong(
         "base-ignored",
         "base を使わず、自然対数のままです。",
         (SURPRISE, SURPRISE.replace(" / math.log(base)", "")),
     ),
-    _wrong(
+    wrong(
         "base-multiplied",
         "log(base) を掛けています。底を変えるときは割ります。",
         (SURPRISE, SURPRISE.replace("/ math", "* math")),
     ),
-    _wrong(
+    wrong(
         "always-bits",
         "いつも底 2 で測っています。引数の base を使います。",
         (SURPRISE, SURPRISE.replace("(base)", "(2)")),
     ),
-    _wrong(
+    wrong(
         "surprise-total",
         "驚きの合計を返しています。トークンの数で割って、平均にします。",
         (SURPRISE, SURPRISE.replace("mean", "sum")),
     ),
-    _wrong(
+    wrong(
         "surprise-sign",
         "符号が逆です。確率は 1 以下なので、驚きは負になりません。",
         (SURPRISE, SURPRISE.replace("(-probs", "(probs")),
     ),
-    _wrong(
+    wrong(
         "surprise-product",
         "確率を掛けてから対数を取っています。長い文章では、積が 0 につぶれます。",
         (SURPRISE, "return -math.log(probs.double().prod()) / len(probs) / math.log(base)"),
     ),
-    _wrong(
+    wrong(
         "surprise-epsilon",
         "確率に小さな数を足してから対数を取っています。小さい確率ほど値がずれ、"
         "確率 0 も無限大になりません。",
         (SURPRISE, SURPRISE.replace("probs.double()", "(probs.double() + 1e-6)")),
     ),
-    _wrong(
+    wrong(
         "surprise-exponential",
         "驚きの平均ではなく、パープレキシティを返しています。",
         (SURPRISE, "return base ** " + SURPRISE.removeprefix("return ")),
     ),
-    _wrong(
+    wrong(
         "surprise-skip-zero",
         "確率 0 のトークンを除いて平均しています。予測に失敗したトークンこそ数えます。",
         (SURPRISE, SURPRISE.replace("probs.double()", "probs[probs > 0].double()")),
     ),
-    _wrong(
+    wrong(
         "range-unchecked",
         "1 を超える値を確率として受け取っています。ValueError を出します。",
         ("inside = (probs >= 0) & (probs <= 1)", "inside = probs >= 0"),
     ),
-    _wrong(
+    wrong(
         "empty-nan",
         "長さ 0 のとき、平均が NaN になっています。ValueError を出します。",
         ("if len(probs) == 0 or not inside.all():", "if not inside.all():"),
     ),
-    _wrong(
+    wrong(
         "mean-of-perplexities",
         "文ごとのパープレキシティを平均しています。短い文が、長い文と同じ重みになります。",
         _each("sum(each) / len(each)"),
     ),
-    _wrong(
+    wrong(
         "mean-of-sentence-means",
         "文ごとの驚きの平均を、さらに平均しています。文の長さが無視されています。",
         _each("math.exp(sum(map(math.log, each)) / len(each))"),
     ),
-    _wrong(
+    wrong(
         "arithmetic",
         "1/p の算術平均になっています。確率は掛け合わせるものなので、幾何平均を取ります。",
         (POOL_ADD, "total += 1 / p if p > 0 else math.inf"),
         (POOL, "return total / n_tokens"),
     ),
-    _wrong(
+    wrong(
         "inverse-of-mean",
         "確率の平均の逆数になっています。対数を取ってから平均します。",
         (POOL_ADD, "total += p"),
         (POOL, "return n_tokens / total"),
     ),
-    _wrong(
+    wrong(
         "pool-base-mixed",
         "自然対数の驚きを 2 の何乗かで戻しています。",
         (POOL, "return 2 ** (total / n_tokens)"),
     ),
-    _wrong(
+    wrong(
         "pool-nats",
         "驚きの平均を返しています。指数を取ります。",
         (POOL, "return total / n_tokens"),
     ),
-    _wrong(
+    wrong(
         "pool-product",
         "確率を全部掛けています。長い文では積が 0 につぶれ、逆数が取れません。",
         (POOL_START, POOL_START.replace("0.0", "1.0")),
         (POOL_ADD, "total *= p"),
         (POOL, "return total ** (-1 / n_tokens)"),
     ),
-    _wrong(
+    wrong(
         "pool-per-sentence",
         "トークンの数ではなく、文の数で割っています。",
         (POOL, "return math.exp(total / sum(len(s) > 0 for s in sentences))"),
     ),
-    _wrong(
+    wrong(
         "pool-skip-zero",
         "確率 0 のトークンを読み飛ばしています。パープレキシティは無限大です。",
         (POOL_ADD, POOL_ADD.replace("math.inf", "0.0")),
     ),
-    _wrong(
+    wrong(
         "pool-empty-one",
         "トークンが一つもないのに、値を返しています。ValueError を出します。",
         ('raise ValueError("トークンが一つ以上必要です")', "return 1.0"),
     ),
-    _wrong(
+    wrong(
         "even-mean",
         "文ごとのパープレキシティの平均が等しくなる値を返しています。",
         (EVEN, "return 1 / (2 / q - 1 / p_long)"),
     ),
-    _wrong(
+    wrong(
         "even-unweighted",
         "二つの文を同じ重みで数えています。文の長さ（トークンの数）で重み付けします。",
         (EVEN, "return q**2 / p_long"),
     ),
-    _wrong(
+    wrong(
         "even-arithmetic",
         "確率の算術平均が等しくなる値を返しています。等しくするのは、確率の積です。",
         (EVEN, "return ((n_short + n_long) * q - n_long * p_long) / n_short"),
     ),
-    _wrong(
+    wrong(
         "even-swapped",
         "短い文と長い文の長さが入れかわっています。",
         (EVEN_REST, EVEN_REST.replace("n_long", "n_short")),
         (EVEN, EVEN.replace("n_short", "n_long")),
     ),
-    _wrong(
+    wrong(
         "even-sentence",
         "短い文の全体の確率を返しています。トークン一つあたりの確率にします。",
         (EVEN, "return math.exp(rest)"),
     ),
-    _wrong(
+    wrong(
         "even-whole-root",
         "全体のトークンの数で割っています。x が付くのは、短い文のトークンだけです。",
         (EVEN, EVEN.replace("n_short", "(n_short + n_long)")),
     ),
-    _wrong(
+    wrong(
         "even-log",
         "確率ではなく、確率の対数を返しています。",
         (EVEN, "return rest / n_short"),
     ),
-    _wrong(
+    wrong(
         "even-forgets-b",
         "モデル B の、長い文での驚きを数えていません。",
         (EVEN_WHOLE, "whole = n_short * math.log(q)"),
@@ -1321,106 +1313,106 @@ MISSING = "return (p * (1 - p) ** n_draws).sum().item()"
 INNER = "[(tuple(s[i : i + n - 1]), s[i + n - 1]) for s in {} for i in range(len(s) - n + 1)]"
 
 SPARSITY_WRONG = (
-    _wrong(
+    wrong(
         "v-without-eos",
         "語彙に `</s>` が入っていません。`</s>` も予測する語の一種類です。",
         (TABLE_KINDS, "vocabulary = {w for s in corpus for w in s}"),
     ),
-    _wrong(
+    wrong(
         "v-with-bos",
         "語彙に `<s>` が入っています。`<s>` は予測しません。",
         (TABLE_KINDS, TABLE_KINDS.replace('{"</s>"}', '{"<s>", "</s>"}')),
     ),
-    _wrong(
+    wrong(
         "v-times-n",
         "|V| に n を掛けています。位置ごとに |V| 通りあるので、|V| の n 乗です。",
         (TABLE, TABLE.replace("** n", "* n")),
     ),
-    _wrong(
+    wrong(
         "n-power-v",
         "底と指数が逆です。|V| の n 乗です。",
         (TABLE, TABLE.replace("len(vocabulary) ** n", "n ** len(vocabulary)")),
     ),
-    _wrong(
+    wrong(
         "combinations",
         "語の組み合わせの数になっています。n-gram では、順番も、同じ語のくり返しも区別します。",
         (TABLE, "import math\n\n    return math.comb(len(vocabulary), n), len(kinds)"),
     ),
-    _wrong(
+    wrong(
         "tokens",
         "現れた n-gram の延べ数を数えています。重なりを除いた種類を数えます。",
         (TABLE_SEEN, "kinds = [gram for s in corpus for gram in windows(s, n)]"),
     ),
-    _wrong(
+    wrong(
         "no-padding",
         "文の始まりと終わりの n-gram を数えていません。`<s>` と `</s>` を置いた並びで数えます。",
         (TABLE_SEEN, "kinds = set(" + INNER.format("corpus") + ")"),
     ),
-    _wrong(
+    wrong(
         "contexts",
         "文脈の種類だけを数えています。n-gram は、文脈と次の語の組です。",
         (TABLE_SEEN, TABLE_SEEN.replace("{gram for", "{gram[0] for")),
     ),
-    _wrong(
+    wrong(
         "stream",
         "文をつないでから数えています。文の切れ目をまたぐ n-gram が混ざります。",
         (TABLE_SEEN, "kinds = set(windows([w for s in corpus for w in s], n))"),
     ),
-    _wrong(
+    wrong(
         "one-sentence-at-a-time",
         "文ごとの種類を足しています。二つの文に現れた n-gram を二度数えています。",
         (TABLE, "return len(vocabulary) ** n, sum(len(set(windows(s, n))) for s in corpus)"),
     ),
-    _wrong(
+    wrong(
         "table-swapped",
         "返り値の順が逆です。（ありうる種類, 現れた種類）の順にします。",
         (TABLE, "return len(kinds), len(vocabulary) ** n"),
     ),
-    _wrong(
+    wrong(
         "share-of-types",
         "test の n-gram の種類で数えています。二度現れたものは二度数えます。",
         (ASKED, "asked = {event for s in test for event in windows(s, n)}"),
     ),
-    _wrong(
+    wrong(
         "share-seen",
         "見たことのある割合を返しています。",
         (SHARE, SHARE.replace("not in", "in")),
     ),
-    _wrong(
+    wrong(
         "share-backwards",
         "train と test が逆です。test の n-gram が train にあるかを調べます。",
         (SEEN, SEEN.replace("train", "test")),
         (ASKED, ASKED.replace("in test", "in train")),
     ),
-    _wrong(
+    wrong(
         "share-contexts",
         "文脈を見たことがあるかどうかだけを調べています。次の語まで含めた組で調べます。",
         (SEEN, SEEN.replace("{event for", "{event[0] for")),
         (SHARE, SHARE.replace("event not", "event[0] not")),
     ),
-    _wrong(
+    wrong(
         "share-words",
         "次の語を見たことがあるかどうかだけを調べています。文脈まで含めた組で調べます。",
         (SEEN, SEEN.replace("{event for", "{event[1] for")),
         (SHARE, SHARE.replace("event not", "event[1] not")),
     ),
-    _wrong(
+    wrong(
         "share-no-padding",
         "test の文の始まりと終わりの n-gram を数えていません。",
         (ASKED, "asked = " + INNER.format("test")),
         (SHARE, SHARE.replace("len(asked)", "max(len(asked), 1)")),
     ),
-    _wrong(
+    wrong(
         "share-count",
         "割合ではなく、個数を返しています。",
         (SHARE, SHARE.replace(" / len(asked)", "")),
     ),
-    _wrong(
+    wrong(
         "share-of-train",
         "train の種類の数で割っています。test の n-gram の数で割ります。",
         (SHARE, SHARE.replace("len(asked)", "len(seen)")),
     ),
-    _wrong(
+    wrong(
         "share-mean-of-sentences",
         "文ごとの割合を平均しています。短い文が、長い文と同じ重みになります。",
         (
@@ -1429,48 +1421,48 @@ SPARSITY_WRONG = (
             "    return sum(sum(g not in seen for g in x) / len(x) for x in parts) / len(parts)",
         ),
     ),
-    _wrong(
+    wrong(
         "share-always-bigram",
         "引数の n を使わず、いつも bigram で調べています。",
         (SEEN, SEEN.replace("(s, n)", "(s, 2)")),
         (ASKED, ASKED.replace("(s, n)", "(s, 2)")),
     ),
-    _wrong(
+    wrong(
         "missing-kinds",
         "まだ出ていない種類の数の期待値になっています。次にそれが出る確率を掛けます。",
         (MISSING, MISSING.replace("(p * (1 - p) ** n_draws)", "((1 - p) ** n_draws)")),
     ),
-    _wrong(
+    wrong(
         "missing-share-of-kinds",
         "まだ出ていない種類の割合になっています。種類によって、次に出る確率は違います。",
         (MISSING, "return ((1 - p) ** n_draws).mean().item()"),
     ),
-    _wrong(
+    wrong(
         "missing-seen",
         "もう見た種類が出る確率を返しています。",
         (MISSING, "return (p * (1 - (1 - p) ** n_draws)).sum().item()"),
     ),
-    _wrong(
+    wrong(
         "missing-one-more",
         "一回多く引いています。n_draws 回の後の、次の一回を考えます。",
         (MISSING, MISSING.replace("n_draws", "(n_draws + 1)")),
     ),
-    _wrong(
+    wrong(
         "missing-one-less",
         "一回少なく引いています。n_draws 回のどれにも出なかった確率を使います。",
         (MISSING, MISSING.replace("n_draws", "max(n_draws - 1, 0)")),
     ),
-    _wrong(
+    wrong(
         "missing-unnormalised",
         "重みを、和が 1 になるように直していません。",
         (WEIGHTS, "p = weights.double()"),
     ),
-    _wrong(
+    wrong(
         "missing-approximate",
         "(1 − p) の n 乗を指数関数で近似しています。式のまま計算します。",
         (MISSING, "return (p * (-n_draws * p).exp()).sum().item()"),
     ),
-    _wrong(
+    wrong(
         "missing-average-p",
         "どの種類も同じ確率で出ることにしています。種類ごとに計算してから足します。",
         (MISSING, "return (1 - 1 / len(p)) ** n_draws"),
@@ -1636,7 +1628,7 @@ def _discounts(draw: Draw):
 
 def _overshoots(draw: Draw):
     _, corpus, _ = _train(draw)
-    given = _given(draw, "11-5", "windows", "continuation_prob", "discounted_prob")
+    given = corrected(draw, "11-5", "windows", "continuation_prob", "discounted_prob")
 
     def probe(label, word, discount, text=corpus, **options):
         args = (text, word, discount)
@@ -1668,144 +1660,144 @@ OVER = "out.append(expected - actual)"
 GIVE = "return tuple(out)"
 
 KN_WRONG = (
-    _wrong(
+    wrong(
         "frequency",
         "回数で数えています（unigram の割合です）。同じ並びは、何度現れても一種類です。",
         (TYPES, "types = [(c[0], w) for s in corpus for c, w in windows(s, 2)]"),
     ),
-    _wrong(
+    wrong(
         "right-kinds",
         "word の後に来た語の種類を数えています。数えるのは、word の前に来た語の種類です。",
         (CONTINUE, CONTINUE.replace("w == word for _, w", "v == word for v, _")),
     ),
-    _wrong(
+    wrong(
         "over-vocabulary",
         "語彙の数で割っています。bigram の種類の総数で割ると、全部の語の和が 1 になります。",
         (CONTINUE, CONTINUE.replace("len(types)", "len({w for _, w in types})")),
     ),
-    _wrong(
+    wrong(
         "over-tokens",
         "トークンの総数で割っています。分子が種類なら、分母も種類です。",
         (CONTINUE, CONTINUE.replace("len(types)", "sum(len(s) + 1 for s in corpus)")),
     ),
-    _wrong(
+    wrong(
         "kinds-only",
         "種類の数をそのまま返しています。bigram の種類の総数で割ります。",
         (CONTINUE, CONTINUE.replace(" / len(types)", "")),
     ),
-    _wrong(
+    wrong(
         "kinds-no-bos",
         "前に来た語に `<s>` を数えていません。文の先頭に来たことも、一種類です。",
         (TYPES, TYPES.replace("windows(s, 2)}", 'windows(s, 2) if c != ("<s>",)}')),
     ),
-    _wrong(
+    wrong(
         "kinds-no-eos",
         "後に来る語に `</s>` を数えていません。",
         (TYPES, TYPES.replace("windows(s, 2)}", 'windows(s, 2) if w != "</s>"}')),
     ),
-    _wrong(
+    wrong(
         "no-followers",
         "残りに N(v) が掛かっていません。v の次に来た語の種類ごとに D を引くので、"
         "戻す分も種類の数だけあります。",
         (REST, "rest = discount / total"),
     ),
-    _wrong(
+    wrong(
         "left-kinds",
         "N(v) に、v の前に来た語の種類を使っています。v の次に来た語の種類です。",
         (REST, REST.replace("len(row)", "len({c for c, w in events if w == previous})")),
     ),
-    _wrong(
+    wrong(
         "no-discount",
         "見た並びから D を引かずに、残りを足しています。確率の和が 1 を超えます。",
         (DIRECT, "direct = row[word] / total"),
     ),
-    _wrong(
+    wrong(
         "no-rest",
         "引いた D を、短い文脈に戻していません。確率の和が 1 より小さくなります。",
         (MIXED, "return direct"),
     ),
-    _wrong(
+    wrong(
         "negative",
         "見ていない並びからも D を引いています。回数から D を引いて負になるときは 0 です。",
         (DIRECT, "direct = (row[word] - discount) / total"),
     ),
-    _wrong(
+    wrong(
         "unseen-zero",
         "見たことのない文脈で 0 を返しています。短い文脈の確率をそのまま使います。",
         (LOWER, "    if total == 0:\n        return 0.0\n"),
     ),
-    _wrong(
+    wrong(
         "unseen-crash",
         "見たことのない文脈で、0 で割っています。短い文脈の確率をそのまま使います。",
         (LOWER, ""),
     ),
-    _wrong(
+    wrong(
         "proportional",
         "回数から同じ割合で引いています（線形補間です）。絶対割引は、どの種類からも同じ数を引きます。",
         (DIRECT, "direct = row[word] * (1 - discount) / total"),
         (REST, "rest = discount"),
     ),
-    _wrong(
+    wrong(
         "rest-of-this-word",
         "残りを 1 −（この語の直接の分）にしています。残りは、文脈ごとに決まる値です。",
         (REST, "rest = 1 - direct"),
     ),
-    _wrong(
+    wrong(
         "over-kinds",
         "回数の合計ではなく、次に来た語の種類の数で割っています。",
         ("total = row.total()", "total = len(row)"),
     ),
-    _wrong(
+    wrong(
         "backoff",
         "見た並びに、短い文脈の分を足していません。この式では、どの語にも足します。",
         (MIXED, "return direct if row[word] else rest * lower"),
     ),
-    _wrong(
+    wrong(
         "fixed-discount",
         "引数の discount を使わず、いつも `0.75` を引いています。",
         (LOWER, LOWER + "    discount = 0.75\n"),
     ),
-    _wrong(
+    wrong(
         "each-context-once",
         "文脈を一種類につき一度しか数えていません。予測する位置のすべてで足します。",
         (READ, "for left in {v for v, _ in pairs}:"),
     ),
-    _wrong(
+    wrong(
         "over-swapped",
         "返り値の順が逆です。unigram、種類の順に返します。",
         (GIVE, "return tuple(out[::-1])"),
     ),
-    _wrong(
+    wrong(
         "over-expected",
         "実際の回数を引いていません。",
         (OVER, "out.append(expected)"),
     ),
-    _wrong(
+    wrong(
         "over-sign",
         "符号が逆です。（予測した回数）−（実際の回数）です。",
         (OVER, "out.append(actual - expected)"),
     ),
-    _wrong(
+    wrong(
         "over-mean",
         "予測する位置の数で割っています。回数のままで比べます。",
         (OVER, "out.append((expected - actual) / len(pairs))"),
     ),
-    _wrong(
+    wrong(
         "over-no-bos",
         "文の先頭の予測を足していません。`<s>` の後も、予測する位置です。",
         (READ, 'for left in (v for v, _ in pairs if v != "<s>"):'),
     ),
-    _wrong(
+    wrong(
         "over-same",
         "二つとも unigram で配っています。二つ目は continuation_prob で配ります。",
         (LOWERS, "for lower in [actual / len(pairs)] * 2:"),
     ),
-    _wrong(
+    wrong(
         "over-unigram-words",
         "unigram の分母に `</s>` を数えていません。`</s>` も予測したトークンです。",
         (LOWERS, LOWERS.replace("len(pairs)", "(len(pairs) - len(corpus))")),
     ),
-    _wrong(
+    wrong(
         "over-clipped",
         "負のずれを 0 にしています。予測しすぎと予測不足の両方があります。",
         (OVER, "out.append(max(expected - actual, 0.0))"),
@@ -2007,7 +1999,7 @@ def _splits(draw: Draw):
 
 
 def _tunings(draw: Draw):
-    given = _given(draw, "11-6", "windows", "evidence", "em_step")
+    given = corrected(draw, "11-6", "windows", "evidence", "em_step")
     for label in ("三つのデータ", "別の三つのデータ") + (() if draw.public else ("もう一組",)):
         yield Probe(
             "tuned_lambda",
@@ -2033,52 +2025,52 @@ TUNED = "return lam, -mixed.log().mean().item()"
 ARRAYS = "return torch.tensor(evidence(train, data), dtype=torch.float64)"
 
 MIX_WRONG = (
-    _wrong(
+    wrong(
         "evidence-swapped",
         "返り値の順が逆です。（bigram, unigram）の順に返します。",
         (GIVEN_BACK, "return short, long"),
     ),
-    _wrong(
+    wrong(
         "unseen-zero",
         "見たことのない文脈の bigram を 0 にしています。短い文脈（unigram）の確率を入れます。",
         (LONG, LONG.replace("else unigram", "else 0.0")),
     ),
-    _wrong(
+    wrong(
         "unseen-crash",
         "見たことのない文脈で、0 で割っています。unigram の確率を入れます。",
         (LONG, "long.append(pairs[left, word] / lefts[left])"),
     ),
-    _wrong(
+    wrong(
         "joint",
         "bigram の回数を、文脈の回数ではなく、予測の総数で割っています。",
         (LONG, LONG.replace("/ lefts[left]", "/ words.total()")),
     ),
-    _wrong(
+    wrong(
         "inverse-conditional",
         "bigram の回数を、次の語の回数で割っています。文脈の回数で割ります。",
         (LONG, LONG.replace("/ lefts[left]", "/ max(words[word], 1)")),
     ),
-    _wrong(
+    wrong(
         "uniform",
         "短い方が一様分布になっています。unigram は、語ごとの頻度の割合です。",
         (UNIGRAM, "unigram = 1 / len(words)"),
     ),
-    _wrong(
+    wrong(
         "unigram-no-eos",
         "unigram の分母に `</s>` を数えていません。`</s>` も予測したトークンです。",
         (UNIGRAM, UNIGRAM.replace("words.total()", '(words.total() - words["</s>"])')),
     ),
-    _wrong(
+    wrong(
         "unigram-with-bos",
         "unigram の分母に `<s>` を数えています。`<s>` は予測していません。",
         (UNIGRAM, UNIGRAM.replace("words.total()", "(words.total() + len(train))")),
     ),
-    _wrong(
+    wrong(
         "counts-data",
         "data の文も数えて確率を作っています。確率は train だけから作ります。",
         (COUNTED, COUNTED.replace("in train", "in [*train, *data]")),
     ),
-    _wrong(
+    wrong(
         "add-one",
         "bigram に加算平滑化をしています。ここで混ぜるのは最尤推定です。",
         (
@@ -2089,47 +2081,47 @@ MIX_WRONG = (
             ),
         ),
     ),
-    _wrong(
+    wrong(
         "em-sum",
         "事後確率を足しただけで、トークンの数で割っていません。",
         (POSTERIOR, POSTERIOR.replace("mean", "sum")),
     ),
-    _wrong(
+    wrong(
         "em-other-side",
         "短い方から来た確率を平均しています。λ は、長い方に置く割合です。",
         (POSTERIOR, POSTERIOR.replace("(from_long / ", "(from_short / ")),
     ),
-    _wrong(
+    wrong(
         "em-no-prior",
         "事後確率に、いまの λ が入っていません。λ と 1 − λ を掛けてから比べます。",
         (PRIOR, "from_long, from_short = long, short"),
     ),
-    _wrong(
+    wrong(
         "em-ratio-of-sums",
         "足してから割っています。トークンごとに割ってから平均します。",
         (POSTERIOR, "return (from_long.sum() / (from_long + from_short).sum()).item()"),
     ),
-    _wrong(
+    wrong(
         "em-hard",
         "大きい方から来たと決めつけて、個数を数えています。確率のまま平均します。",
         (POSTERIOR, "return (from_long > from_short).double().mean().item()"),
     ),
-    _wrong(
+    wrong(
         "em-not-normalised",
         "混ぜた確率で割っていません。長い方から来た「割合」を求めます。",
         (POSTERIOR, "return from_long.mean().item()"),
     ),
-    _wrong(
+    wrong(
         "em-half-way",
         "新しい λ と古い λ の中間を返しています。",
         (POSTERIOR, "return 0.5 * (lam + " + POSTERIOR.removeprefix("return ") + ")"),
     ),
-    _wrong(
+    wrong(
         "em-in-place",
         "渡された Tensor をその場で書きかえています。",
         (PRIOR, "from_long, from_short = long.mul_(lam), (1 - lam) * short"),
     ),
-    _wrong(
+    wrong(
         "em-log",
         "対数を取った値で比べています。確率のまま、割合を求めます。",
         (
@@ -2137,65 +2129,65 @@ MIX_WRONG = (
             "return (from_long.log1p() / (from_long.log1p() + from_short.log1p())).mean().item()",
         ),
     ),
-    _wrong(
+    wrong(
         "tuned-on-train",
         "学習データで λ を選んでいます。学習データでは、いつも 1 が選ばれます。"
         "取り分けておいたデータで選びます。",
         (CHOICE, "long, short = arrays(train)"),
     ),
-    _wrong(
+    wrong(
         "tuned-on-test",
         "テストデータで λ を選んでいます。成績を測るデータを、選ぶのに使ってはいけません。",
         (REPORTED, "pass"),
         (CHOICE, "long, short = arrays(test)"),
     ),
-    _wrong(
+    wrong(
         "reported-on-held-out",
         "λ を選んだデータで成績を測っています。成績は test で測ります。",
         (REPORTED, "pass"),
     ),
-    _wrong(
+    wrong(
         "one-step",
         "EM 法を一回しか更新していません。値が動かなくなるまで続けます。",
         (STEPS, "for _ in range(1):"),
     ),
-    _wrong(
+    wrong(
         "never-tuned",
         "λ を選ばず、`0.5` のままです。",
         (STEPS, "for _ in range(0):"),
     ),
-    _wrong(
+    wrong(
         "counts-held-out",
         "held_out も数えて確率を作っています。見たことのある並びばかりになり、"
         "λ が大きくなりすぎます。",
         (ARRAYS, ARRAYS.replace("(train, data)", "([*train, *held_out], data)")),
     ),
-    _wrong(
+    wrong(
         "mixed-backwards",
         "テストデータで混ぜるときに、λ と 1 − λ が逆です。",
         (BLEND, "mixed = (1 - lam) * long + lam * short"),
     ),
-    _wrong(
+    wrong(
         "tuned-perplexity",
         "平均の驚きではなく、パープレキシティを返しています。",
         (TUNED, "return lam, (-mixed.log().mean()).exp().item()"),
     ),
-    _wrong(
+    wrong(
         "tuned-bits",
         "驚きの単位がビットです。ナット（自然対数）にします。",
         (TUNED, TUNED.replace("log()", "log2()")),
     ),
-    _wrong(
+    wrong(
         "tuned-total",
         "驚きの合計を返しています。予測したトークン一つあたりの平均にします。",
         (TUNED, TUNED.replace("mean()", "sum()")),
     ),
-    _wrong(
+    wrong(
         "log-of-mean",
         "混ぜた確率を平均してから対数を取っています。一つずつ対数を取ります。",
         (TUNED, TUNED.replace("log().mean()", "mean().log()")),
     ),
-    _wrong(
+    wrong(
         "tuned-swapped",
         "返り値の順が逆です。（λ, 平均の驚き）の順に返します。",
         (TUNED, "return -mixed.log().mean().item(), lam"),
@@ -2420,7 +2412,7 @@ def _score_slopes(draw: Draw):
 
 
 def _transfers(draw: Draw):
-    given = _given(draw, "11-7", "nplm_scores")
+    given = corrected(draw, "11-7", "nplm_scores")
 
     def probe(label, lr, same=False, repeats=False, dtype="float64", **options):
         v, n, m, h, _ = _sizes(draw)
@@ -2454,138 +2446,138 @@ AFTER = "after = [p - lr * g for p, g in zip(before, slopes)]"
 GAIN = "return (log_prob(second, after) - log_prob(second, before)).item()"
 
 NEURAL_WRONG = (
-    _wrong(
+    wrong(
         "window-of-n",
         "横に並べる埋め込みを n 語分と数えています。見るのは直前の n−1 語です。",
         (WIDTH, "width = n * m"),
     ),
-    _wrong(
+    wrong(
         "no-biases",
         "バイアス d と b を数えていません。",
         (COUNT, COUNT.replace(" + biases", "")),
     ),
-    _wrong(
+    wrong(
         "one-bias",
         "出力のバイアス b（|V| 個）を数えていません。",
         (BIASES, "biases = h"),
     ),
-    _wrong(
+    wrong(
         "no-embedding",
         "埋め込みの表 C を数えていません。C も学習で決まるパラメータです。",
         (PLAIN, PLAIN.replace("vocab_size * m + ", "")),
     ),
-    _wrong(
+    wrong(
         "table-per-position",
         "埋め込みの表を位置ごとに数えています。どの位置でも同じ表を使います。",
         (PLAIN, PLAIN.replace("vocab_size * m +", "vocab_size * width +")),
     ),
-    _wrong(
+    wrong(
         "summed-hidden",
         "隠れ層の入力を m と数えています。埋め込みは足さずに横に並べるので、(n−1)m です。",
         (PLAIN, PLAIN.replace("h * width", "h * m")),
     ),
-    _wrong(
+    wrong(
         "direct-always",
         "direct が偽でも、直結 W を数えています。",
         (COUNT, COUNT.replace(" if direct else 0", "")),
     ),
-    _wrong(
+    wrong(
         "direct-never",
         "直結 W を数えていません。",
         (COUNT, "return tables + biases"),
     ),
-    _wrong(
+    wrong(
         "direct-bias",
         "直結 W にもバイアスを数えています。W にバイアスはありません。",
         (COUNT, COUNT.replace("vocab_size * width if", "vocab_size * (width + 1) if")),
     ),
-    _wrong(
+    wrong(
         "ngram-table",
         "n-gram の表のマスの数（|V| の n 乗）を返しています。",
         (COUNT, "return vocab_size**n"),
     ),
-    _wrong(
+    wrong(
         "bag-of-words",
         "埋め込みを平均しています。これでは語順が消えます（CBOW の考え方です）。横に並べます。",
         (SIDE, "x = C[context].mean(1).repeat(1, context.shape[1])"),
     ),
-    _wrong(
+    wrong(
         "reversed",
         "文脈の語を、逆の順に並べています。",
         (SIDE, "x = C[context.flip(1)].flatten(1)"),
     ),
-    _wrong(
+    wrong(
         "interleaved",
         "埋め込みの成分ごとに並べています。語ごとに、m 個ずつ並べます。",
         (SIDE, "x = C[context].mT.flatten(1)"),
     ),
-    _wrong(
+    wrong(
         "sigmoid",
         "tanh ではなくシグモイドを使っています。",
         (HIDDEN, HIDDEN.replace("tanh", "sigmoid")),
     ),
-    _wrong(
+    wrong(
         "linear",
         "tanh がありません。隠れ層が、ただの行列の積になっています。",
         (HIDDEN, HIDDEN.replace("torch.tanh", "")),
     ),
-    _wrong(
+    wrong(
         "hidden-bias-late",
         "バイアス d を tanh の外で足しています。tanh に入れる前に足します。",
         (HIDDEN, "y = b + (d + torch.tanh(x @ H.T)) @ U.T"),
     ),
-    _wrong(
+    wrong(
         "scores-no-output-bias",
         "出力のバイアス b を足していません。",
         (HIDDEN, HIDDEN.replace("b + ", "")),
     ),
-    _wrong(
+    wrong(
         "scores-softmax",
         "softmax を取っています。返すのは、その前のスコアです。",
         (HIDDEN, HIDDEN.replace("y = ", "y = (") + ").softmax(-1)"),
     ),
-    _wrong(
+    wrong(
         "scores-no-direct",
         "W が渡されているのに、直結を足していません。",
         (FINAL, "return y"),
     ),
-    _wrong(
+    wrong(
         "scores-float32",
         "float32 に変えて計算しています。dtype は C のままにします。",
         (SIDE, "C, H, d, U, b = (p.float() for p in (C, H, d, U, b))\n    " + SIDE),
         (FINAL, "return y if W is None else y + x @ W.float().T"),
     ),
-    _wrong(
+    wrong(
         "scores-detached",
         "埋め込みから勾配が切れています。C も学習で動かします。",
         (SIDE, "x = (C - C.detach() * 0).detach()[context].flatten(1) + 0 * C.sum()"),
     ),
-    _wrong(
+    wrong(
         "ascent",
         "勾配の向きに動かしています。損失を小さくするには、勾配と逆の向きに動かします。",
         (AFTER, AFTER.replace("p - lr", "p + lr")),
     ),
-    _wrong(
+    wrong(
         "frozen-embedding",
         "埋め込み C を動かしていません。C も学習で動くパラメータです。",
         (AFTER, AFTER + "\n    after[0] = before[0]"),
     ),
-    _wrong(
+    wrong(
         "output-only",
         "出力の U と b だけを動かしています。五つのすべてを動かします。",
         (AFTER, AFTER + "\n    after[:3] = before[:3]"),
     ),
-    _wrong(
+    wrong(
         "learns-second",
         "second の例で学習しています。学習するのは first の例です。",
         (LOSS, LOSS.replace("first", "second")),
     ),
-    _wrong(
+    wrong(
         "measures-first",
         "first の確率の増え方を返しています。測るのは second です。",
         (GAIN, GAIN.replace("second", "first")),
     ),
-    _wrong(
+    wrong(
         "gain-in-probability",
         "対数確率ではなく、確率の差を返しています。",
         (
@@ -2595,17 +2587,17 @@ NEURAL_WRONG = (
             ),
         ),
     ),
-    _wrong(
+    wrong(
         "after-only",
         "更新した後の対数確率だけを返しています。前の値を引きます。",
         (GAIN, "return log_prob(second, after).item()"),
     ),
-    _wrong(
+    wrong(
         "gain-sign",
         "増え方の符号が逆です。（後）−（前）です。",
         (GAIN, "return (log_prob(second, before) - log_prob(second, after)).item()"),
     ),
-    _wrong(
+    wrong(
         "gain-of-scores",
         "スコアの差を返しています。softmax を取った確率の対数で比べます。",
         (
@@ -2614,17 +2606,17 @@ NEURAL_WRONG = (
             "    return (gap[0] - gap[1]).item()",
         ),
     ),
-    _wrong(
+    wrong(
         "rate-ignored",
         "lr を使わず、勾配をそのまま引いています。",
         (AFTER, AFTER.replace("lr * g", "g")),
     ),
-    _wrong(
+    wrong(
         "updates-caller",
         "渡された Tensor をその場で書きかえています。写しを作ってから動かします。",
         (AFTER, "after = [p.sub_(lr * g) for p, g in zip((C, H, d, U, b), slopes)]"),
     ),
-    _wrong(
+    wrong(
         "one-after-another",
         "一つ動かすごとに勾配を計算し直しています。五つを同時に動かします。",
         (
@@ -2857,155 +2849,155 @@ COMPARABLE = "if set(vocab_a) != set(vocab_b) or len(probs_a) != len(probs_b):"
 GAP = "return math.exp(nats_a) - math.exp(nats_b)"
 
 COMPARE_WRONG = (
-    _wrong(
+    wrong(
         "per-token",
         "トークンの数で割っています。切り方によらない数にするには、文字数で割ります。",
         (PER_CHARACTER, "return bits / len(tokens)"),
     ),
-    _wrong(
+    wrong(
         "per-prediction",
         "予測の数（確率の個数）で割っています。文字数で割ります。",
         (PER_CHARACTER, "return bits / len(probs)"),
     ),
-    _wrong(
+    wrong(
         "eos-is-a-character",
         "`</s>` を 1 文字と数えています。文字数には入れません。",
         (PER_CHARACTER, 'return bits / (len("".join(tokens)) + 1)'),
     ),
-    _wrong(
+    wrong(
         "spaces",
         "語の間の空白を文字に数えています。",
         (PER_CHARACTER, PER_CHARACTER.replace('""', '" "')),
     ),
-    _wrong(
+    wrong(
         "bits-total",
         "合計のビット数を返しています。文字数で割ります。",
         (PER_CHARACTER, "return bits"),
     ),
-    _wrong(
+    wrong(
         "bits-in-nats",
         "単位がナットです。底 2 の対数で測ります。",
         (BITS, BITS.replace("log2", "log")),
     ),
-    _wrong(
+    wrong(
         "bits-drop-eos",
         "`</s>` を当てる驚きを足していません。",
         (BITS, BITS.replace("in probs)", "in probs[:-1])")),
     ),
-    _wrong(
+    wrong(
         "bits-skip-zero",
         "確率 0 のトークンを読み飛ばしています。",
         (BITS, BITS.replace("math.inf", "0.0")),
     ),
-    _wrong(
+    wrong(
         "bits-unchecked",
         "確率の個数を調べていません。トークンと `</s>` の分がそろっていなければ、"
         "ValueError を出します。",
         (MATCHED, "if False:"),
     ),
-    _wrong(
+    wrong(
         "bits-as-perplexity",
         "2 の何乗かに戻しています。返すのは、1 文字あたりのビット数です。",
         (PER_CHARACTER, 'return 2 ** (bits / len("".join(tokens)))'),
     ),
-    _wrong(
+    wrong(
         "convert-backwards",
         "指数が逆です。細かく数えるほど、一つあたりの驚きは小さくなります。",
         (CONVERT, "return ppl ** (n_to / n_from)"),
     ),
-    _wrong(
+    wrong(
         "convert-linear",
         "パープレキシティに個数の比を掛けています。比例するのは驚き（対数）の方です。",
         (CONVERT, "return ppl * n_from / n_to"),
     ),
-    _wrong(
+    wrong(
         "convert-root-only",
         "元の個数を使わずに、n_to 乗根を取っています。まず n_from 乗して、文の確率に戻します。",
         (CONVERT, "return ppl ** (1 / n_to)"),
     ),
-    _wrong(
+    wrong(
         "convert-sentence",
         "文の確率の逆数を返しています。新しい個数の乗根を取ります。",
         (CONVERT, "return float(ppl**n_from)"),
     ),
-    _wrong(
+    wrong(
         "convert-nothing",
         "数え方を変えたのに、同じ値を返しています。",
         (CONVERT, "return ppl"),
     ),
-    _wrong(
+    wrong(
         "rare-inclusive",
         "ちょうど min_count 回の語までまとめています。まとめるのは、それより少ない語です。",
         (RARE, RARE.replace("c < min_count", "c <= min_count")),
     ),
-    _wrong(
+    wrong(
         "rare-eos",
         "`</s>` までまとめています。`</s>` はまとめません。",
         (RARE, RARE.replace(' - {"</s>"}', "")),
     ),
-    _wrong(
+    wrong(
         "rare-by-test",
         "test での回数でまとめています。train での回数で決めます。",
         (RARE, RARE.replace("c < min_count", "sum(s.count(w) for s in test) < min_count")),
     ),
-    _wrong(
+    wrong(
         "unk-swapped",
         "返り値の順が逆です。（`<unk>` を正解とした値, どの語かまで当てさせた値）の順です。",
         (BOTH, BOTH.replace("(cheap, paid)", "(paid, cheap)")),
     ),
-    _wrong(
+    wrong(
         "unk-own-frequency",
         "二つ目で、`<unk>` の確率を元の頻度のとおりに分けています。"
         "まとめた後は頻度が分からないので、種類に等しく分けます。",
         (PAID, "paid.append(math.log(counts[w] / counts.total()))"),
     ),
-    _wrong(
+    wrong(
         "unk-free",
         "二つ目でも、どの語だったかを当てさせていません。",
         (PAID, "paid.append(math.log(p))"),
     ),
-    _wrong(
+    wrong(
         "unk-over-vocabulary",
         "`<unk>` の確率を、語彙の全部の種類に分けています。まとめた語の種類だけに分けます。",
         (PAID, PAID.replace("len(rare)", "len(counts)")),
     ),
-    _wrong(
+    wrong(
         "unk-mean-probability",
         "`<unk>` の確率が、まとめた語の平均になっています。確率の合計にします。",
         (MERGED, MERGED.replace("counts.total()", "counts.total() / max(len(rare), 1)")),
     ),
-    _wrong(
+    wrong(
         "unk-no-eos",
         "test の `</s>` を予測していません。",
         (UNK_TEST, "for w in (w for s in test for w in s):"),
     ),
-    _wrong(
+    wrong(
         "unk-words-only",
         "unigram の分母に `</s>` を数えていません。",
         (UNK_COUNTS, UNK_COUNTS.replace('(*s, "</s>"))', "s)")),
         (UNK_P, "p = merged if w in rare else (counts[w] or len(train)) / counts.total()"),
     ),
-    _wrong(
+    wrong(
         "unk-one-kind",
         "`<unk>` が何回出たかを使わず、ほかの語の一回分の確率にしています。",
         (MERGED, "merged = 1 / counts.total()"),
     ),
-    _wrong(
+    wrong(
         "unk-nats",
         "驚きの平均を返しています。指数を取ってパープレキシティにします。",
         (BOTH, "return tuple(-sum(x) / len(x) for x in (cheap, paid))"),
     ),
-    _wrong(
+    wrong(
         "vocabulary-unchecked",
         "語彙が違うのに比べています。ValueError を出します。",
         (COMPARABLE, "if len(probs_a) != len(probs_b):"),
     ),
-    _wrong(
+    wrong(
         "length-unchecked",
         "トークンの数が違うのに比べています。ValueError を出します。",
         (COMPARABLE, "if set(vocab_a) != set(vocab_b):"),
     ),
-    _wrong(
+    wrong(
         "vocabulary-order",
         "語彙の書かれた順まで同じことを求めています。集合として同じなら比べられます。",
         (
@@ -3013,7 +3005,7 @@ COMPARE_WRONG = (
             COMPARABLE.replace("set(vocab_a) != set(vocab_b)", "list(vocab_a) != list(vocab_b)"),
         ),
     ),
-    _wrong(
+    wrong(
         "vocabulary-size",
         "語彙の大きさだけを調べています。どの語が入っているかを調べます。",
         (
@@ -3023,7 +3015,7 @@ COMPARE_WRONG = (
             ),
         ),
     ),
-    _wrong(
+    wrong(
         "vocabulary-subset",
         "片方の語彙がもう片方に含まれていればよいことにしています。同じ語彙でなければ比べられません。",
         (
@@ -3031,22 +3023,22 @@ COMPARE_WRONG = (
             COMPARABLE.replace("set(vocab_a) != set(vocab_b)", "set(vocab_a) - set(vocab_b)"),
         ),
     ),
-    _wrong(
+    wrong(
         "gap-sign",
         "差の向きが逆です。A から B を引きます。",
         (GAP, "return math.exp(nats_b) - math.exp(nats_a)"),
     ),
-    _wrong(
+    wrong(
         "gap-of-surprise",
         "驚きの差を返しています。パープレキシティの差にします。",
         (GAP, "return nats_a - nats_b"),
     ),
-    _wrong(
+    wrong(
         "gap-absolute",
         "差の絶対値を返しています。どちらが良いかが分からなくなります。",
         (GAP, "return abs(math.exp(nats_a) - math.exp(nats_b))"),
     ),
-    _wrong(
+    wrong(
         "gap-ratio",
         "差ではなく比を返しています。",
         (GAP, "return math.exp(nats_a - nats_b)"),

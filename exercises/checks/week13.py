@@ -9,8 +9,9 @@ import math
 import numpy as np
 import torch
 
+from exercises.checks.common import corrected
 from exercises.grading import source
-from exercises.grading.check import Band, Check, Draw, Given, Part, Probe, Question, Right, Wrong
+from exercises.grading.check import Band, Check, Draw, Part, Probe, Question, Right, Wrong
 
 ATTENTION = "第 12 週「Attention」の章（スコア、重み、文脈ベクトル）"
 PERMUTATION = "練習 13-1「書くもの」の equivariance_gap の約束"
@@ -20,11 +21,6 @@ WEIGHTS = ("出力", "注意の重み")
 GRADIENTS = ("x の勾配", "w_q の勾配", "w_k の勾配", "w_v の勾配")
 ZERO = (0.0, 1e-12)
 DRAWS = 20_000
-
-
-def _given(draw: Draw, question: str, *names: str) -> Given | None:
-    """採点では、前の関数を正しいものに差しかえて、後の関数だけを見る。"""
-    return None if draw.public else Given(names, source.model(question))
 
 
 # ── 13-1 ──
@@ -104,7 +100,7 @@ def _shuffles(draw: Draw):
         extra = {"positions": draw.normal(t, d, dtype=dtype)} if positions else {}
         extra |= {"mask": mask(t)} if mask else {}
         args = (x, draw.permutation(t), *w)
-        given = _given(draw, "13-1", "attention")
+        given = corrected(draw, "13-1", "attention")
         return Probe("equivariance_gap", args, extra, label=label, tolerance=tolerance, given=given)
 
     yield probe("位置もマスクもない（ずれは 0 のはず）", tolerance=ZERO)
@@ -556,7 +552,7 @@ def _pairs(draw: Draw):
         q = draw.normal(m or size, d_k, dtype=dtype, scale=scale)
         k = draw.normal(m or size, n or keys, d_k, dtype=dtype, scale=scale)
         tolerance = (1e-3, 2e-3) if dtype == "float32" else (1e-5, 1e-6)
-        given = _given(draw, "13-2", "softmax_jacobian")
+        given = corrected(draw, "13-2", "softmax_jacobian")
         return Probe("saturation", (q, k), label=label, tolerance=tolerance, given=given, **options)
 
     yield probe("ふつうの大きさの q と k", repeat=True)
@@ -569,7 +565,7 @@ def _pairs(draw: Draw):
 
 
 def _experiments(draw: Draw):
-    given = _given(draw, "13-2", "softmax_jacobian", "saturation")
+    given = corrected(draw, "13-2", "softmax_jacobian", "saturation")
 
     def probe(label, d_k, n_keys, n_draws, number):
         return Probe("gradient_ratio", (d_k, n_keys, n_draws, number), label=label, given=given)
@@ -584,7 +580,7 @@ def _experiments(draw: Draw):
 
 
 def _seeds(draw: Draw):
-    given, seed = _given(draw, "13-2", "softmax_jacobian", "saturation"), draw.integer(1, 10**6)
+    given, seed = corrected(draw, "13-2", "softmax_jacobian", "saturation"), draw.integer(1, 10**6)
     for label, number in (("一つの seed", seed), ("別の seed", seed + 1)):
         yield Probe("gradient_ratio", (3, 5, 7, number), label=label, repeat=True, given=given)
 
