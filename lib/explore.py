@@ -118,10 +118,10 @@ def _widgets(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
 
 def glue(name: str, value: Any) -> None:
     """本文の中の数として使えるように、値に名前を付ける。ノートブックでは何もしない。"""
-    if os.environ.get("BOOK_STATIC"):
-        from myst_nb import glue as store
-
-        store(name, value.item() if hasattr(value, "item") else value, display=False)
+    if os.environ.get("BOOK_STATIC"):  # myst_nb.glue と同じ記録（あちらは読み込みに 2 秒かかる）
+        kind = "application/papermill.record/"
+        data = {f"{kind}text/plain": repr(value.item() if hasattr(value, "item") else value)}
+        display(data, raw=True, metadata={"scrapbook": {"name": name, "mime_prefix": kind}})
 
 
 def recorded(name: str) -> dict:

@@ -84,6 +84,18 @@ class Graded:
     person: list[str]
 
 
+def _order(cells: list, question: str) -> list:
+    """すべてのセルを上から実行し、この問いのところ（前の答えの次から）を、もう一度実行する。
+
+    同じ名前の補助の関数が後の問いにあっても、この問いでは、この問いのものが使われる。
+    """
+    own = [i for i, cell in enumerate(cells) if cell[2] == question]
+    if not own:
+        return cells
+    before = [i for i, cell in enumerate(cells[: own[0]]) if cell[2]]
+    return [*cells, *cells[max(before, default=-1) + 1 : own[-1] + 1]]
+
+
 def grade_cells(
     cells: list[tuple[str, str, str]], asked: tuple[Question, ...], number: int, workers: Workers
 ) -> tuple[list[Graded], list]:
@@ -106,9 +118,11 @@ def grade_cells(
             if dead or time.monotonic() >= end:
                 report = judge(question, _Dead(dead or "Timeout"), number)
                 break
-            run = [[name, code] for name, code, _ in cells if name not in stuck]
+            run = [
+                [name, code] for name, code, _ in _order(cells, question.id) if name not in stuck
+            ]
             with workers.session(run, end) as session:
-                ran = session.log
+                ran = list({row[0]: row for row in session.log}.values())
                 if session.stuck:
                     stuck[session.stuck] = session.dead
                     continue

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
-from exercises.grading import canonical
+from exercises.grading import canonical, source
 
 CONFIG = "nbgrader_config.py"
 # nbgrader は alembic を PATH から探す
@@ -106,8 +106,13 @@ def _config() -> Config:
 
 
 def executed(notebook: dict, result: dict) -> dict:
-    """実行の記録と判定を、セルの出力として入れたノートブック。出力は文字だけ。"""
-    done = {**notebook, "cells": [dict(cell) for cell in notebook["cells"]]}
+    """実行の記録と判定をセルの出力として、採点基準を欄の下に入れたもの。出力は文字だけ。"""
+    done, rubrics = {**notebook, "cells": []}, source.rubrics(result["assignment"])
+    for cell in notebook["cells"]:
+        done["cells"].append(dict(cell))
+        if cell["id"] in rubrics:
+            text = {"cell_type": "markdown", "metadata": {}, "source": rubrics[cell["id"]]}
+            done["cells"].append(text | {"id": f"{cell['id']}-rubric"})
     log = {name: (text, error) for name, text, error in result["log"]}
     verdicts = {f"{q['question']}-code": q for q in result["questions"]}
     for cell in done["cells"]:

@@ -16,10 +16,10 @@ import secrets
 
 import nbgrader.utils
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from exercises.grading import core, sandbox
+from exercises.grading import core, sandbox, source
 from exercises.grading.callers import Workers
 from exercises.grading.canonical import SETUP, harmless
 from exercises.grading.core import Graded, seed_number
@@ -109,6 +109,13 @@ class Verdict(NbGraderPreprocessor):
         for cell in nb.cells:
             if grade_id(cell) in verdicts and cell.cell_type == "code":
                 cell.outputs = outputs(verdicts[grade_id(cell)])
+        rubrics = source.rubrics(assignment)
+        nb.cells = [
+            each
+            for cell in nb.cells
+            for each in (cell, new_markdown_cell(rubrics.get(grade_id(cell), "")))
+            if each is cell or each.source
+        ]
         text = record(graded, assignment, facts["student"], seed, pool.level)
         # 返却されるフォルダの外に置く（autograded/ の中のファイルは、すべて学生に返る）
         course = pathlib.Path(resources["metadata"]["path"]).parents[2]
@@ -129,10 +136,10 @@ class Verdict(NbGraderPreprocessor):
 
 
 class SafeFeedback(NbGraderPreprocessor):
-    """返却のページに、学生の HTML も添付も、自己確認の部品も入れない。"""
+    """返却のページに、学生の HTML も添付も、自己確認の部品も、採点基準も入れない。"""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        nb.cells = [c for c in nb.cells if not c.source.startswith(SETUP)]
+        nb.cells = [c for c in nb.cells if not c.source.startswith((SETUP, source.RUBRIC))]
         return super().preprocess(nb, resources)
 
     def preprocess_cell(

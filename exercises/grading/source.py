@@ -10,6 +10,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MARKER = re.compile(r"^# === (\d+-\d+) ([a-z_]+) ===$", re.MULTILINE)
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+RUBRIC = "**採点基準** （返却のページには入りません）"
 STUB = ("# ここに書く", "raise NotImplementedError()")
 
 
@@ -143,3 +144,9 @@ def starting(code: str) -> str:
 def model(question: str) -> str:
     """問いの模範解答のコード。"""
     return solved(load(f"week{question.split('-')[0]}").find("answer", question))
+
+
+def rubrics(assignment: str) -> dict[str, str]:
+    """文章の答えの欄の名前 → 採点する人の画面で、その下に置く採点基準。"""
+    week = load(assignment)
+    return {f"{q}-text": f"{RUBRIC}\n\n{week.find('rubric', q)}" for q in week.questions}

@@ -240,6 +240,16 @@ inside(
 # the notebook's structure
 
 
+@restructured("helper-of-one-name-twice", "full")
+def _(kit, nb):
+    """Two answers have a helper of their own under the same name, as two notebooks would."""
+    first, second = kit.cells(nb)[:2]
+    first["source"] = (
+        first["source"].replace(" @ w_q", " @ helper(w_q)") + "\n\ndef helper(w): return w\n"
+    )
+    second["source"] += "\n\ndef helper(w): raise ZeroDivisionError\n"
+
+
 @restructured("locked-deleted", "full")
 def _(kit, nb):
     nb["cells"] = [c for c in nb["cells"] if kit.kind(c) in ("answer", "written")]

@@ -14,7 +14,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from exercises.grading import batch as batches
-from exercises.grading import page, sandbox
+from exercises.grading import page, sandbox, source
 from exercises.grading.__main__ import main
 from tests.exercises import odd
 
@@ -112,6 +112,7 @@ def test_the_gradebook_and_nbgraders_own_commands(graded):
     assert text.count("week13") == len(EXPECTED)
     html = (graded / "nbgrader-feedback/written-script/week13/week13.html").read_text()
     assert "<script>document" not in html and "8 点のうち 8 点" in html
+    assert "採点基準" not in html
 
 
 def test_the_executed_notebook_is_there_for_the_written_part(graded):
@@ -119,6 +120,8 @@ def test_the_executed_notebook_is_there_for_the_written_part(graded):
     cells = {c["id"]: c for c in json.loads(path.read_text(encoding="utf-8"))["cells"]}
     assert "8 点のうち 8 点" in cells["13-1-code"]["outputs"][0]["text"]
     assert "&lt;script>" in cells["13-1-text"]["source"]
+    rubric = source.load("week13").find("rubric", "13-1")
+    assert rubric in cells["13-1-text-rubric"]["source"], "on the screen of who grades by hand"
 
 
 def test_marks_by_hand_survive_a_regrade(graded, handed):
@@ -267,7 +270,7 @@ def _stand_in(files, *rest):
 
 
 def test_postgresql(handed, tmp_path):
-    pytest.importorskip("psycopg2", reason="POSTGRESQL IS NOT TESTED: no psycopg2 driver")
+    pytest.importorskip("psycopg2")
     with postgres(tmp_path) as url:
         for _ in range(2):
             out = tmp_path / "out"

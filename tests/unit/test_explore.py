@@ -3,11 +3,13 @@
 import base64
 import io
 import json
+import math
 import re
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from myst_nb import glue as myst_glue
 from PIL import Image
 
 from lib import explore as module
@@ -144,12 +146,16 @@ def test_figure_in_a_notebook_is_a_plain_picture(shown, notebook):
     assert set(shown[0]) == {"image/png", "text/plain"}
 
 
-def test_glue_stores_plain_numbers_in_a_book_only(monkeypatch, book):
-    stored = {}
-    monkeypatch.setattr("myst_nb.glue", lambda name, value, display: stored.update({name: value}))
-    glue("loss", torch.tensor(0.25))
-    glue("words", 3)
+@pytest.mark.parametrize("value", [torch.tensor(0.25), 3, 0.1, -math.inf, "0.98 / 0.7"])
+def test_glue_records_what_myst_nb_would_in_a_book_only(monkeypatch, value, book):
+    ours, theirs = [], []
+    monkeypatch.setattr(module, "display", lambda data, **more: ours.append((data, more)))
+    monkeypatch.setattr(
+        "myst_nb.ext.glue.ipy_display", lambda data, **more: theirs.append((data, more))
+    )
+    glue("number", value)
+    myst_glue("number", getattr(value, "item", lambda: value)(), False)
+    assert ours == theirs
     monkeypatch.delenv("BOOK_STATIC")
-    glue("more", 1)
-    assert stored == {"loss": 0.25, "words": 3}
-    assert [type(v) for v in stored.values()] == [float, int]
+    glue("number", value)
+    assert len(ours) == 1
