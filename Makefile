@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help book serve test test-fast lint unit notebooks exercises grade glossary figs derived bench colab-venv clean distclean
+.PHONY: help book serve test test-fast test-long lint unit notebooks exercises grade glossary figs derived bench colab-venv clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ test: lint unit book colab-venv ## text, code, exercises, built pages in a brows
 
 test-fast: lint ## what takes less than two minutes
 	$(BIN)/python -m pytest -q -m "not slow" tests/unit
+
+test-long: $(BIN)/.installed ## every question's right and wrong answers on 200 seeds (about an hour)
+	EXERCISE_SEEDS=200 $(BIN)/python -m pytest -q $(wildcard tests/exercises/test_bank*.py)
 
 unit: $(BIN)/.installed
 	$(BIN)/python -m pytest -q tests/unit

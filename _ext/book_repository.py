@@ -51,6 +51,11 @@ def ref_for(root: Path, path: str, branch: str) -> str:
     return tag if tag and git(root, "ls-tree", "--name-only", tag, path) else branch
 
 
+def version(root: Path) -> str:
+    """The release, or how far from it the checkout is, or the commit."""
+    return git(root, "describe", "--tags", "--always", "--match", "v[0-9]*")
+
+
 def notebook_of(root: Path, pagename: str) -> str | None:
     """The notebook that a page's reader runs, relative to the root."""
     exercise = re.fullmatch(r"chapters/(week\d+)/exercises", pagename)
@@ -78,7 +83,8 @@ def links(root: Path, repository: Repository, pagename: str, title: str, suffix:
     """What the header offers on GitHub and Colab."""
     issue = {
         "title": f"誤りの報告：{title}",
-        "body": f"ページ：{repository.site}{pagename}.html\n\n",
+        "body": f"ページ：{repository.site}{pagename}.html\n版：{version(root)}\n\n"
+        "節や図の名前：\n\nどこが、どう違いますか：\n\n",
     }
     found = {
         "repository_url": repository.url,

@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 
 from sphinx import search
+from sphinx.util.index_entries import split_index_msg
 
 JAPANESE = "々〆〇ぁ-ゟ゠-ヿ㐀-䶿一-鿿"
 TOKEN = re.compile(rf"([{JAPANESE}]+)|([^\W{JAPANESE}]+)")
@@ -43,5 +44,17 @@ class Japanese(search.SearchLanguage):
         return bool(word)
 
 
+def load_index(self, stream, format, original=search.IndexBuilder.load):
+    """Sphinx forgets the index entries of the pages that it does not write again."""
+    original(self, stream, format)
+    for page, entries in self.env.get_domain("index").entries.items():
+        self._index_entries[page] = [
+            (part, target, main)
+            for kind, value, target, main, _ in entries
+            for part in split_index_msg(kind, value)
+        ]
+
+
 def setup(app):
     search.languages["ja"] = Japanese
+    search.IndexBuilder.load = load_index

@@ -77,7 +77,10 @@ def copy_mathjax(app) -> None:
 
 
 class InlineDrawings(SphinxPostTransform):
-    """figs/*.svg become part of the page, so that they take its colours; alt becomes the label."""
+    """figs/*.svg become part of the page, so that they take its colours; alt becomes the label.
+
+    A link in a drawing names a page of the book.
+    """
 
     default_priority = 200
     formats = ("html",)
@@ -88,15 +91,32 @@ class InlineDrawings(SphinxPostTransform):
             if path.suffix != ".svg" or path.parent.name != "figs":
                 continue
             svg = re.sub(r"^<\?xml.*?\?>\s*", "", path.read_text(encoding="utf-8"), flags=re.S)
-            label = escape(image.get("alt", ""))
-            svg = svg.replace("<svg ", f'<svg class="drawing" role="img" aria-label="{label}" ', 1)
+            svg, links = re.subn('(?<=<a href=")[^"]+', self.address, svg)
+            label, role = escape(image.get("alt", "")), "group" if links else "img"
+            opening = f'<svg class="drawing" role="{role}" aria-label="{label}" '
+            svg = svg.replace("<svg ", opening, 1)
             image.replace_self(nodes.raw("", svg, format="html"))
+
+    def address(self, page: re.Match) -> str:
+        return self.app.builder.get_relative_uri(self.env.docname, page[0])
 
 
 def use_labels_as_anchors(app, doctree):
     """The label written above a heading is its anchor, not a number that moves with the text."""
     for section in doctree.findall(nodes.section):
         section["ids"].sort(key=lambda name: bool(re.fullmatch(r"id\d+", name)))
+
+
+def add_changes(app, docname, source):
+    """The page of changes goes on with CHANGELOG.md; each version there gets a label."""
+    if docname != "chapters/appendix/changelog":
+        return
+    path = Path(app.srcdir) / "CHANGELOG.md"
+    app.env.note_dependency(str(path))
+    versions = path.read_text(encoding="utf-8").split("\n## ")[1:]
+    for version in versions:
+        label = re.sub(r"[^0-9a-z]+", "-", version.split("\n")[0].lower()).strip("-")
+        source[0] += f"\n(sec-changelog-{label or 'unreleased'})=\n## {version}\n"
 
 
 def unlink_answers(app, doctree):
@@ -140,6 +160,7 @@ def setup(app):
     app.add_post_transform(InlineDrawings)
     app.connect("config-inited", configure, priority=600)
     app.connect("builder-inited", copy_mathjax)
+    app.connect("source-read", add_changes)
     app.connect("doctree-read", use_labels_as_anchors)
     app.connect("doctree-read", unlink_answers)
     app.connect("build-finished", resolve_auto_theme)

@@ -32,11 +32,31 @@ if (typeof Search !== "undefined") {
     return [foldQuery(query), terms, excluded, words, words];
   };
 
+  // Where the index says that a term is introduced, then headings, then text; of equals, the
+  // chapters in the book's order, then all other pages. (Sphinx puts the index last.)
+  const isChapter = (page) => /\/\d\d_/.test(page);
+  const worse = ([page, , , , score], [other, , , , otherScore]) =>
+    score - otherScore || isChapter(page) - isChapter(other) || (page < other ? 1 : -1);
+  const introduced = (query) => {
+    const { docnames, filenames, indexentries, titles } = Search._index;
+    const plain = (text) => foldQuery(text).toLowerCase().replace(/[\s\u2010-\u2015-]/g, "");
+    const places = Object.entries(indexentries).filter(([term]) => plain(term) === plain(query));
+    return places.flatMap(([, found]) =>
+      found.map(([page, id]) => [docnames[page], titles[page], `#${id}`, null, 100, filenames[page]])
+    );
+  };
+
   // A page with a hit in a heading or the index is not listed again as a whole.
-  Search._performSearch = (...query) => {
-    const results = _performSearch(...query);
+  Search._performSearch = (query, ...rest) => {
+    const results = [...introduced(query), ..._performSearch(query, ...rest)];
     const placed = new Set(results.filter(([, , anchor]) => anchor).map(([page]) => page));
-    return results.filter(([page, , anchor]) => anchor || !placed.has(page));
+    const kept = results.filter(([page, , anchor]) => anchor || !placed.has(page));
+    const weighed = kept.map(([page, title, anchor, text, score, file]) =>
+      [page, title, anchor, text, score > 20 || isChapter(page) ? score : score / 2, file]
+    );
+    const seen = new Set();
+    const first = ([, , anchor, , , file]) => !seen.has(file + anchor) && seen.add(file + anchor);
+    return weighed.sort(worse).reverse().filter(first).reverse();
   };
 
   // Every term must be on the page; pages with the terms in their headings come first.

@@ -39,6 +39,7 @@ import bookext  # noqa: E402
 SOURCES = [
     "_config.yml",
     "_toc.yml",
+    "CHANGELOG.md",
     "intro.md",
     "references.bib",
     "requirements.lock",

@@ -1,7 +1,14 @@
-"""The chain of questions: four colours of one thread, a knot for each question."""
+"""The chain of questions: four colours of one thread, a knot for each question, a link each.
 
+A link names a page of the book; _ext/bookext.py turns it into an address.
+"""
+
+import re
 from itertools import pairwise
+from pathlib import Path
 from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PARTS = [
     (
@@ -59,6 +66,15 @@ def knots():
             place += 1
 
 
+def pages() -> dict[str, str]:
+    """Title of a chapter: its page."""
+    found = {}
+    for path in sorted(ROOT.glob("chapters/week*/[0-9]*_*.md")):
+        title = re.search("^# (.+)$", path.read_text(encoding="utf-8"), re.M)[1]
+        found[title] = path.relative_to(ROOT).with_suffix("").as_posix()
+    return found
+
+
 def thread(points):
     """One smooth piece between each two knots, in the colour of the knot it leaves."""
     for (x, y, hue, _), (next_x, next_y, _, _) in pairwise(points):
@@ -78,7 +94,9 @@ def draw() -> str:
         f' height="{height}" fill="currentColor" font-size="15">',
         f"<style>.red-thread path{{fill:none;stroke-width:3;stroke-linecap:round}}{colours}"
         ".red-thread .part{stroke:none;fill:currentColor;font-weight:700;text-anchor:end}"
-        ".red-thread .knot{stroke-width:3;fill:var(--pst-color-background,#fff)}</style>",
+        ".red-thread .knot{stroke-width:3;fill:var(--pst-color-background,#fff)}"
+        ".red-thread a text{text-decoration:underline;text-underline-offset:.2em}"
+        ".red-thread a:is(:hover,:focus) .knot{fill:currentColor}</style>",
         '<g class="red-thread">',
         *thread(points),
     ]
@@ -89,7 +107,14 @@ def draw() -> str:
             f'<text class="part {hue}" x="{MIDDLE - 30}" y="{y + 5}">{escape(name)}</text>'
         )
         place += len(questions)
+    page = pages()
     for x, y, hue, question in points:
-        lines.append(f'<circle class="knot {hue}" cx="{x}" cy="{y}" r="6"/>')
-        lines.append(f'<text x="{MIDDLE + 38}" y="{y + 5}">{escape(question)}</text>')
+        left, top = MIDDLE - 26, y - STEP // 2
+        lines += [
+            f'<a href="{page[question]}">',
+            f'<rect x="{left}" y="{top}" width="{WIDTH - left}" height="{STEP}" fill="none"'
+            ' pointer-events="all"/>',
+            f'<circle class="knot {hue}" cx="{x}" cy="{y}" r="6"/>',
+            f'<text x="{MIDDLE + 38}" y="{y + 5}">{escape(question)}</text></a>',
+        ]
     return "\n".join([*lines, "</g>", "</svg>"]) + "\n"

@@ -7,6 +7,7 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import yaml
+from bs4 import BeautifulSoup
 
 from tools import build
 
@@ -24,6 +25,11 @@ def page_names() -> list[str]:
 def pages_with_sliders() -> list[str]:
     sources = {name: (ROOT / f"{name}.md").read_text(encoding="utf-8") for name in page_names()}
     return [name for name, text in sources.items() if re.search(r"^explore\(", text, re.M)]
+
+
+def parse(path: Path) -> BeautifulSoup:
+    """The page without the pictures' data, which is most of it and slow to parse."""
+    return BeautifulSoup(re.sub(r"[A-Za-z0-9+/=]{400,}", "", path.read_text("utf-8")), "lxml")
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -92,7 +98,7 @@ kernelspec: {display_name: Python 3, language: python, name: python3}
 ## 注意機構の節
 
 一行目の
-続きと、**「語順」**が太字です。
+続きと、**「語順」**が太字です。{index}`注意機構`とも言います。
 
 ```{code-cell} ipython3
 CELL

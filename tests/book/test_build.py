@@ -1,5 +1,9 @@
 """What the build promises, shown on a small book with this book's own configuration."""
 
+import json
+import re
+from urllib.parse import parse_qs
+
 import pytest
 
 from tools import build
@@ -62,6 +66,9 @@ def test_links_come_from_the_remote_and_the_release(small_book):
     assert f'href="{edit}/chapters/week13/page.md"' in page
     assert f'href="{edit}/exercises/week13.md"' in exercises, "the page itself is generated"
     site = "https://some-school.github.io/toi/"
+    report = parse_qs(re.search(r'href="[^"]*/issues/new\?([^"]+)"', page)[1].replace("&amp;", "&"))
+    assert report["title"] == ["誤りの報告：小さなページ"]
+    assert f"{site}chapters/week13/page.html\n版：v1.2.0\n" in report["body"][0]
     assert f'rel="canonical" href="{site}chapters/week13/page.html"' in page
     assert f'property="og:url" content="{site}chapters/week13/page.html"' in page
     build_files = [p for p in (small_book.root / "_build").rglob("*") if p.is_file()]
@@ -87,3 +94,8 @@ def test_another_clean_build_gives_the_same_pages(built_book, small_book):
         for book in (built_book, small_book)
     ]
     assert len(pages[0]) >= 6 and pages[0] == pages[1]
+    small_book.write("intro.md", "(ch-intro)=\n# はじめに\n\n直した表紙です。\n")
+    assert small_book.build() == 0
+    index = (small_book.root / "_build/html/searchindex.js").read_text("utf-8")
+    found = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert list(found["indexentries"]) == ["注意機構"], "a page not written again is forgotten"

@@ -25,6 +25,8 @@ SAMPLE = ROOT / "tests" / "notebooks" / "sample.md"
 CHAPTERS = sorted(
     p for p in ROOT.glob("chapters/**/*.ipynb") if ".ipynb_checkpoints" not in p.parts
 )
+EXERCISES = sorted(ROOT.glob("exercises/release/*/*.ipynb"))
+NOTEBOOKS = [*CHAPTERS, *EXERCISES]
 ABSENT = ("lib", "jaxtyping", "matplotlib_fontja")
 TIMEOUT = 600
 
@@ -165,7 +167,7 @@ def test_sample_is_clean(sample: nbformat.NotebookNode):
     assert faults(sample) == []
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook_is_clean(path: Path):
     assert faults(json.loads(path.read_text(encoding="utf-8"))) == []
 
@@ -201,7 +203,7 @@ def finished(request, kernel: str, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook_runs_in_an_empty_folder(path: Path, finished):
     done = finished[path].result()
     assert complaints(printed(done)) == []
