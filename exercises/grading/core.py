@@ -37,11 +37,14 @@ def seed_number(seed: str, assignment: str) -> int:
 def versions(assignment: str) -> dict[str, str]:
     """同じ採点をやり直すのに要る版：配布物、検査、採点の部品、torch と numpy。"""
     here = pathlib.Path(__file__).resolve().parent
+    checks = here.parent / "checks"
     release = canonical.COURSE / "release" / assignment / f"{assignment}.ipynb"
     return {
         "release": _digest(release),
         "checks": _digest(
-            here.parent / "checks" / f"{assignment}.py", source.ROOT / f"{assignment}.md"
+            checks / "common.py",
+            *sorted(checks.glob(f"{assignment}*.py")),
+            source.ROOT / f"{assignment}.md",
         ),
         "grader": _digest(*(here / f"{name}.py" for name in PARTS)),
         "torch": importlib.metadata.version("torch"),

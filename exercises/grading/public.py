@@ -19,7 +19,10 @@ def cases(question: Question) -> dict:
             if not _right(probe, want, told[i]):
                 prints[str(number)] = _fingerprint(told[i])
         out.append(_case(check.name, probe, want) | {"wrong": prints})
-    return {"hints": [w.hint for w in question.wrong], "cases": out}
+    # 採点のときだけの検査の手がかりは入れない
+    told = {number for case in out for number in case["wrong"]}
+    hints = [w.hint if str(i) in told else "" for i, w in enumerate(question.wrong)]
+    return {"hints": hints, "cases": out}
 
 
 def _right(probe: Probe, want: Outcome | Band | None, got: Outcome) -> bool:
