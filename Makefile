@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help book serve test test-fast test-long lint unit notebooks exercises grade glossary figs derived bench colab-venv clean distclean
+.PHONY: help book pdf serve test test-fast test-long lint unit notebooks exercises grade glossary figs derived bench colab-venv clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ $(COLAB_VENV)/bin/.installed: requirements-colab.txt
 
 book: $(BIN)/.installed ## execute every page and write _build/html (ANSWERS=0 leaves the answers out)
 	ANSWERS=$(ANSWERS) $(BIN)/python tools/build.py
+
+pdf: $(BIN)/.installed ## write _build/html/book.pdf (needs LuaLaTeX; ANSWERS=0 leaves the answers out)
+	ANSWERS=$(ANSWERS) $(BIN)/python tools/pdf.py
 
 serve: book ## build, then show the book at http://localhost:8000
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html

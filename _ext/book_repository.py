@@ -1,4 +1,5 @@
-"""Links to GitHub and Colab, made from the checkout's own remote: a fork needs no editing."""
+"""Links to GitHub and Colab, made from the checkout's own remote (a fork needs no editing), and to
+files that a reader can keep."""
 
 from __future__ import annotations
 
@@ -9,6 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+DOWNLOADS = ("notebooks.zip", "book.zip", "book.pdf")
 
 
 class Repository(NamedTuple):
@@ -113,6 +120,20 @@ def add_links(app, pagename, templatename, context, doctree):
         context.update(links(root, repository, pagename, title, suffix, branch))
 
 
+class LinkDownloads(SphinxPostTransform):
+    """Files that tools/ puts beside the pages: neither pages nor sources, so MyST finds none."""
+
+    default_priority = 5
+
+    def run(self, **kwargs):
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            name = link.get("reftarget", "")
+            if name in DOWNLOADS and self.app.builder.format == "html":
+                link.replace_self(nodes.reference("", link.astext(), refuri=name))
+            elif name in DOWNLOADS:
+                link.replace_self(nodes.Text(link.astext()))
+
+
 def copy_notebooks(app, exception):
     """Every build: a page that is not written again may still have a new notebook."""
     root = Path(app.srcdir)
@@ -125,6 +146,7 @@ def copy_notebooks(app, exception):
 
 
 def setup(app):
+    app.add_post_transform(LinkDownloads)
     app.connect("build-finished", copy_notebooks)
     app.connect("config-inited", configure, priority=500)
     app.connect("html-page-context", add_links, priority=600)

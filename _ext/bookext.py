@@ -3,6 +3,7 @@
 book_japanese    emphasis, line joining and interface strings in Japanese
 book_search      search that finds compounds
 book_repository  links to GitHub and Colab, made from the remote
+book_paper       the PDF
 here             execution cache, MathJax from its package, drawings that take the page's colours
 """
 
@@ -17,6 +18,7 @@ from html import escape
 from pathlib import Path
 
 import book_japanese
+import book_paper
 import book_repository
 import book_search
 from docutils import nodes
@@ -87,9 +89,9 @@ class InlineDrawings(SphinxPostTransform):
 
     def run(self, **kwargs):
         for image in list(self.document.findall(nodes.image)):
-            path = Path(self.app.srcdir, image.get("uri", ""))
-            if path.suffix != ".svg" or path.parent.name != "figs":
+            if not book_paper.is_drawing(image):
                 continue
+            path = Path(self.app.srcdir, image["uri"])
             svg = re.sub(r"^<\?xml.*?\?>\s*", "", path.read_text(encoding="utf-8"), flags=re.S)
             svg, links = re.subn('(?<=<a href=")[^"]+', self.address, svg)
             label, role = escape(image.get("alt", "")), "group" if links else "img"
@@ -155,7 +157,7 @@ def resolve_auto_theme(app, exception):
 
 def setup(app):
     prepare_kernels(Path(app.srcdir))
-    for part in (book_japanese, book_search, book_repository):
+    for part in (book_japanese, book_search, book_repository, book_paper):
         part.setup(app)
     app.add_post_transform(InlineDrawings)
     app.connect("config-inited", configure, priority=600)

@@ -32,9 +32,11 @@ except ImportError:  # Windows
     fcntl = None
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "_ext"))
+sys.path[:0] = [str(ROOT), str(ROOT / "_ext")]
 
 import bookext  # noqa: E402
+
+from tools import package  # noqa: E402
 
 SOURCES = [
     "_config.yml",
@@ -103,6 +105,8 @@ def forget_stale(build: Path, last: dict, now: dict) -> None:
     if any(last.get(key) != now[key] for key in ("contents", "answers")):
         for folder in ("html", ".doctrees", "jupyter_execute"):
             shutil.rmtree(build / folder, ignore_errors=True)
+    if last.get("sources") != now["sources"]:
+        (build / "html" / "book.pdf").unlink(missing_ok=True)
 
 
 def keep_newest_caches(build: Path, keep: int = 2) -> None:
@@ -160,6 +164,19 @@ def build_alone(root: Path) -> int:
     forget_stale(folder, read_stamp(root), now)
     (folder / "book.json").unlink(missing_ok=True)
     execute_pages(root, contents(root))
+    code = run_sphinx(root)
+    if code:
+        # The next run must read every page again, or it would not see the same warnings.
+        shutil.rmtree(folder / ".doctrees", ignore_errors=True)
+        return code
+    package.package(root, contents(root))
+    keep_newest_caches(folder)
+    (folder / "book.json").write_text(json.dumps(now), encoding="utf-8")
+    return 0
+
+
+def run_sphinx(root: Path, builder: str = "html") -> int:
+    """Every warning is an error."""
     command = [
         sys.executable,
         "-c",
@@ -169,17 +186,12 @@ def build_alone(root: Path) -> int:
         "-W",
         "-n",
         "--keep-going",
+        "--builder",
+        builder,
     ]
     command += ["--toc", str(contents(root)), "--config", str(root / "_config.yml")]
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
-    code = subprocess.run(command, cwd=root, env=environment).returncode
-    if code:
-        # The next run must read every page again, or it would not see the same warnings.
-        shutil.rmtree(folder / ".doctrees", ignore_errors=True)
-        return code
-    keep_newest_caches(folder)
-    (folder / "book.json").write_text(json.dumps(now), encoding="utf-8")
-    return 0
+    return subprocess.run(command, cwd=root, env=environment).returncode
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><style>
   --pst-color-background: #fff; --pst-color-surface: #f3f4f5; --pst-color-border: #c9c9c9; }}
 body {{ margin: 0; background: #fff; color: #222832; font-family: "Noto Sans CJK JP", sans-serif }}
 #figure {{ display: inline-block; padding: 8px; background: #fff }}
+#figure a, #figure a * {{ text-decoration: none !important }}
 </style><div id="figure">{svg}</div>"""
 
 

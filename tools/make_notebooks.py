@@ -83,16 +83,22 @@ PAYLOAD = re.compile(r'^prepare\("([A-Za-z0-9+/=]*)"', re.M)
 
 def pack(root: Path, records: Iterable[str] = ()) -> str:
     """lib/ and the recorded results of that name as a zip in base64, the same on every run."""
-    buffer = io.BytesIO()
     paths = {p for p in (root / "lib").rglob("*") if p.suffix in LIB_FILES}
     paths |= {root / "experiments" / f"{name}.json" for name in records}
+    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(paths)}
+    return base64.b64encode(zipped(files)).decode()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    """A zip, the same bytes for the same files."""
+    buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as z:
-        for path in sorted(paths):
-            info = zipfile.ZipInfo(path.relative_to(root).as_posix(), (2020, 1, 1, 0, 0, 0))
+        for name, content in files.items():
+            info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o644 << 16
-            z.writestr(info, path.read_bytes(), compresslevel=9)
-    return base64.b64encode(buffer.getvalue()).decode()
+            z.writestr(info, content, compresslevel=9)
+    return buffer.getvalue()
 
 
 def unpack(archive: str) -> dict[str, str]:
@@ -608,6 +614,9 @@ def main(arguments: list[str]) -> int:
     except SourceError as error:
         print(error)
         return 1
+    landing = root / "intro.md"
+    if landing.exists() and not options.check:
+        draw_pictures(book, landing)  # no notebook, but the PDF shows them too
     wrong = [message for path in paths if (message := process(book, path, options.check))]
     wrong += [] if options.files else orphans(root)
     print(*wrong, sep="\n", end="\n" if wrong else "")
