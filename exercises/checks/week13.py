@@ -9,6 +9,7 @@ import math
 import numpy as np
 import torch
 
+from exercises.checks import week13_blocks
 from exercises.checks.common import corrected
 from exercises.grading import source
 from exercises.grading.check import Band, Check, Draw, Part, Probe, Question, Right, Wrong
@@ -974,4 +975,5 @@ QUESTIONS = (
         right=SATURATION_RIGHT,
         shortcuts=("torch.func", "torch.autograd.functional"),
     ),
+    *week13_blocks.QUESTIONS,
 )

@@ -208,7 +208,7 @@ def _judge(
         return Result(check.name, True)
     first = min(failing, default=mine[0])
     wrong = diagnose(question, rows, failing or set(mine), seed)
-    public = next((r.probe for r in shown if r.check is check and r.problem), None)
+    public = [row for row in shown if row.check is check]
     return Result(
         check.name,
         False,
@@ -216,12 +216,13 @@ def _judge(
         came=rows[first].problem or law,
         cause=wrong.hint if wrong else "",
         cause_id=wrong.id if wrong else "",
-        example=_example(question, public) if shown else "",
+        example=_example(question, public) if public else "",
         section=check.section,
     )
 
 
-def _example(question: Question, probe: Probe | None) -> str:
+def _example(question: Question, public: list[_Row]) -> str:
+    probe = next((row.probe for row in public if row.problem), None)
     if probe is None:
         return "公開の例では合っています。大きさや、先頭の次元や、dtype を変えて試してください"
     return f'check("{question.id}") の「{probe.label}」でも違います（正しい値と見比べられます）'

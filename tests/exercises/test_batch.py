@@ -39,8 +39,8 @@ def points(out) -> dict[str, int]:
     return sums
 
 
-EXPECTED = {"right": 16, "empty": 0, "first-question": 8, "zero-bytes": 0}
-EXPECTED |= {"written-script": 16, "name-copy": 16}
+EXPECTED = {"right": 56, "empty": 0, "first-question": 8, "zero-bytes": 0}
+EXPECTED |= {"written-script": 56, "name-copy": 56}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,7 +79,7 @@ def test_the_gradebook_and_nbgraders_own_commands(graded):
     with Gradebook(f"sqlite:///{graded}/gradebook.db") as book:
         for student, score in EXPECTED.items():
             theirs = book.find_submission("week13", student)
-            assert theirs.score == score and theirs.max_score == 28
+            assert theirs.score == score and theirs.max_score == 100
             grades = {g.name: g for g in theirs.notebooks[0].grades}
             assert grades["13-1-code"].auto_score <= grades["13-1-code"].max_score
         waiting = {g.name for g in grades.values() if g.needs_manual_grade}
@@ -131,7 +131,7 @@ def test_marks_by_hand_survive_a_regrade(graded, handed):
         book.db.commit()
     assert main(["week13", str(handed), str(graded), "--quiet", "--regrade"]) == 0
     with Gradebook(f"sqlite:///{graded}/gradebook.db") as book:
-        assert book.find_submission("week13", "written-script").score == 21
+        assert book.find_submission("week13", "written-script").score == 61
     assert points(graded) == EXPECTED
 
 
@@ -210,7 +210,7 @@ def test_killed_and_started_again(handed, tmp_path):
     assert run.returncode == 0, run.stderr
     after = {p.name: p.stat().st_mtime_ns for p in (out / "results").glob("*.json")}
     assert len(after) == 12 and {k: after[k] for k in done} == done
-    assert points(out) == {f"s{i:02d}": 16 for i in range(12)}
+    assert points(out) == {f"s{i:02d}": 56 for i in range(12)}
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ def test_two_dask_workers_one_killed(handed, tmp_path, monkeypatch):
         batches.run_dask(batch, batch.todo(False), cluster.scheduler_address, done)
     assert sorted(seen) == [f"s{i:02d}" for i in range(12)]
     batches.finish(batch, {})
-    assert points(out) == {f"s{i:02d}": 16 * (i % 2) for i in range(12)}
+    assert points(out) == {f"s{i:02d}": 56 * (i % 2) for i in range(12)}
 
 
 def test_a_lane_that_dies_costs_only_its_own(handed, tmp_path, monkeypatch):
