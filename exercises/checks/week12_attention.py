@@ -715,7 +715,7 @@ ROOT_WRONG = (
         "unbiased",
         "個数から 1 を引いた数で割っています。組が一つのときは 0 で割ることになります。"
         "ここでは N で割ります。",
-        (SPREAD, "variance = scores.var()"),
+        (SPREAD, "variance = (scores - mean).square().sum() / (len(scores) - 1)"),
     ),
     wrong(
         "second-moment",

@@ -184,6 +184,16 @@ def graded_only(question):
     return {n for n, r in reports.items() if {x.name for x in r.results if not x.passed} <= silent}
 
 
+def test_choices_are_not_told_in_the_notebook(question):
+    hidden, hints = graded_only(question), public.cases(question)["hints"]
+    for wrong, told in zip(question.wrong, hints, strict=True):
+        assert told in ("", wrong.hint)
+        if wrong.id in hidden:
+            answer = InProcess(wrong.source(question.model()))
+            text = judge.judge(question, answer, 0).text()
+            assert told == "" and wrong.hint in text and "公開の例" not in text
+
+
 def test_self_check_in_the_notebook_says_the_same(question):
     """In the notebook, too: right ones pass, wrong ones fail and are told their own hint."""
     model = question.model()
