@@ -82,26 +82,6 @@ def test_choices_are_told_only_when_graded(question):
     assert told == ["記号の答えが書いてあるか"]
 
 
-def test_self_check_in_the_notebook_says_the_same(question):
-    """As in test_bank, but for the wrong choices."""
-    model = question.model()
-    answers = [(r.id, r.source(model), None) for r in question.right] + [("model", model, None)]
-    graded_only, unnamed = hidden(question), []
-    for wrong in question.wrong:
-        report = judge.verdict(question, judge.bank(question, 0)[wrong.id], 0)
-        if not {r.name for r in report.results if not r.passed} <= graded_only:
-            answers.append((wrong.id, wrong.source(model), wrong.hint))
-    for name, code, hint in answers:
-        names = namespace(question, code)
-        found = names["findings"](question.id, names)
-        texts = [(check, text) for check, text, _ in found if text]
-        hints = {cause for _, _, cause in found if cause}
-        assert bool(texts) == (hint is not None), (name, texts)
-        assert hints <= {hint}, name
-        unnamed += [name] if hint and not hints else []
-    assert len(unnamed) <= max(1, len(question.wrong) // 10), unnamed
-
-
 # 12-1
 
 
