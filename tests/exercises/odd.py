@@ -244,8 +244,9 @@ inside(
 def _(kit, nb):
     """Two answers have a helper of their own under the same name, as two notebooks would."""
     first, second = kit.cells(nb)[:2]
-    first["source"] = (
-        first["source"].replace(" @ w_q", " @ helper(w_q)") + "\n\ndef helper(w): return w\n"
+    first["source"] += (
+        "\n\ndef helper(x): return x\n\nplain = attention\n\n"
+        "def attention(*x, **more): return helper(plain(*x, **more))\n"
     )
     second["source"] += "\n\ndef helper(w): raise ZeroDivisionError\n"
 
@@ -309,7 +310,8 @@ def _(kit, nb):
     for cell in nb["cells"]:
         if "points" in cell["metadata"].get("nbgrader", {}):
             cell["metadata"]["nbgrader"]["points"] = 100
-    kit.cells(nb)[1]["source"] = "pass"
+    for cell in kit.cells(nb)[1:]:
+        cell["source"] = "pass"
 
 
 @restructured("schema-future", "person")
@@ -587,7 +589,7 @@ everywhere(
 )
 CASES["full-width-space"] = Case(
     "part",
-    lambda k: (lambda nb: (k.cells(nb)[1].update(source="\u3000x（1）"), nb)[1])(k.right()),
+    lambda k: (lambda nb: (k.cells(nb)[1].update(source="\u3000x（1）"), nb)[1])(k.right(1)),
 )
 
 # forging
