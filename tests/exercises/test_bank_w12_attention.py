@@ -9,27 +9,15 @@ import re
 import numpy as np
 import pytest
 import torch
+from test_bank import namespace
 from torch.nn import functional as F
 
 from exercises.checks import week12_attention as week12
-from exercises.grading import judge, public, source
-from exercises.grading.callers import InProcess
+from exercises.grading import judge, source
 from exercises.grading.check import Draw
 from lib import attention, decode
 
 QUESTIONS = {q.id: q for q in week12.QUESTIONS}
-
-
-def namespace(question, code):
-    """The notebook after its first cell, the answer and the check cell."""
-    week = source.load("week12")
-    caller = InProcess(code)
-    own = (source.ROOT / "grading" / "selfcheck.py").read_text(encoding="utf-8")
-    exec(own, caller.namespace)
-    exec(code, caller.namespace)
-    caller.namespace["CASES"][question.id] = public.cases(question)
-    exec(week.find("check", question.id).replace(f'check("{question.id}")', ""), caller.namespace)
-    return caller.namespace
 
 
 def test_a_wrong_function_costs_only_its_own_points():
