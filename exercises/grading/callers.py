@@ -1,4 +1,4 @@
-"""学生の関数を呼ぶ口。どちらも call(probe) が Outcome を返す。
+"""学生の関数を呼ぶ口。どちらも calls(probes) が Outcome の並びを返す。
 
 InProcess はこのプロセスの中で呼ぶ（正解と誤答の見本、つまり自分たちのコードだけに使う）。
 Workers は箱の中の別のプロセスで呼ぶ（学生のコード）。箱は sandbox.py、中は worker.py。
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from exercises.grading import sandbox, wire, worker
 from exercises.grading.check import Outcome, Probe
@@ -41,6 +41,11 @@ def request(probe: Probe) -> dict:
         "repeat": probe.repeat,
         "given": None if probe.given is None else dataclasses.asdict(probe.given),
     }
+
+
+@functools.lru_cache(maxsize=4096)
+def _frame(probe: Probe) -> bytes:
+    return wire.frame(request(probe))
 
 
 def _pack(value: object) -> dict:
@@ -77,6 +82,9 @@ class InProcess:
         self.namespace: dict = {"__name__": "__main__"}
         self.log = worker.execute([["answer", source]], self.namespace)
 
+    def calls(self, probes: list[Probe]) -> list[Outcome]:
+        return [self.call(probe) for probe in probes]
+
     def call(self, probe: Probe) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -85,6 +93,8 @@ class InProcess:
 
 def _row(reply: dict, name: str) -> tuple[str, str, dict | None]:
     """セルの実行の記録を、決まった形で取り出す。"""
+    if "end" in reply:
+        raise EOFError
     row = reply.get("cell")
     if not (isinstance(row, list) and len(row) == 3 and row[0] == name):
         raise wire.WireError("セルの記録の形が違う")
@@ -100,46 +110,52 @@ def _row(reply: dict, name: str) -> tuple[str, str, dict | None]:
 
 
 class Session:
-    """一つの問いの実行。応えがなければ、その後の呼び出しはすべて失敗にする。
+    """一人分の実行：すべてのセルを一度実行した子との会話。応えがなければ、あとはすべて失敗になる。
 
     dead は止まり方（Timeout、Died、Unreadable）、stuck は止まったときに実行していたセルの名前。
+    spent なら、次の問いには使えない。log はセルの記録、rerun は最後の問いで実行し直したセルの記録。
     """
 
     def __init__(self, read: int, write: int, cells: list, deadline: float):
         self.read, self.write, self.dead, self.stuck = read, write, "", ""
         self.deadline = deadline
-        self.pid, self.room = 0, MAX_LOG
-        self.log: list = []
-        self._run(cells)
+        os.set_blocking(write, False)
+        self.pid = (self._receive(START_SECONDS) or {}).get("pid", 0)
+        self._send([wire.frame({"cells": cells})])
+        self.log = self._run(cells)
+        forks = None if self.dead else self._receive(START_SECONDS)
+        self.forks = forks is not None and forks.get("forks") is True
+        self.rerun: list = []
+        self.used = False
 
-    def _run(self, cells: list) -> None:
-        hello = self._receive(START_SECONDS)
-        self.pid = hello.get("pid", 0) if hello else 0
-        self._send({"cells": cells})
-        until = time.monotonic() + CELLS_SECONDS
+    @property
+    def spent(self) -> bool:
+        return bool(self.dead) or (self.used and not self.forks)
+
+    def _run(self, cells: list) -> list:
+        """セルの実行を見とどける。表示は、全体でも上限まで残す。"""
+        rows: list = []
+        room, until = MAX_LOG, time.monotonic() + CELLS_SECONDS
         for name, _ in cells:
             reply = self._receive(until - time.monotonic())
             try:
-                self._keep(reply, name)
+                row = None if reply is None else _row(reply, name)
             except wire.WireError:
                 self.dead = "Unreadable"
+            except EOFError:
+                self.dead = "Died"
             if self.dead:
                 self.stuck = name
-                return
+                break
+            rows.append((name, row[1][:room], row[2]))
+            room -= len(rows[-1][1])
+        return rows
 
-    def _keep(self, reply: dict | None, name: str) -> None:
-        """セルの記録を残す。表示は、全体でも上限まで。"""
-        if reply is not None:
-            name, text, error = _row(reply, name)
-            text = text[: self.room]
-            self.room -= len(text)
-            self.log.append((name, text, error))
-
-    def _send(self, message: dict) -> None:
+    def _send(self, frames: list[bytes]) -> None:
         if self.dead:
             return
         try:
-            wire.send(self.write, message, self.deadline)
+            wire.write(self.write, b"".join(frames), self.deadline)
         except TimeoutError:
             self.dead = "Timeout"
         except OSError:
@@ -158,12 +174,27 @@ class Session:
             self.dead = "Unreadable"
         return None
 
-    def call(self, probe: Probe) -> Outcome:
-        """関数を呼ぶ。時間切れ・異常終了・読めない返事は、それぞれの名の失敗になる。"""
-        self._send(request(probe))
-        reply = self._receive(CALL_SECONDS)
+    def calls(self, probes: list[Probe], cells: Sequence = ()) -> list[Outcome]:
+        """一つの問い：cells をもう一度実行してから、関数を順に呼ぶ。
+
+        時間切れ・異常終了・読めない返事は、それぞれの名の失敗になる。
+        """
+        head = wire.frame({"cells": list(cells), "requests": len(probes)})
+        self._send([head, *map(_frame, probes)])
+        self.used = True
+        self.rerun = self._run(cells)
+        outcomes, ended = [], False
+        for probe in probes:
+            reply = None if ended else self._receive(CALL_SECONDS)
+            ended = ended or (reply is not None and "end" in reply)
+            outcomes.append(self._outcome(probe, None if ended else reply))
+        if not ended and "end" not in (self._receive(CALL_SECONDS) or {"end": self.dead}):
+            self.dead = "Unreadable"
+        return outcomes
+
+    def _outcome(self, probe: Probe, reply: dict | None) -> Outcome:
         if reply is None:
-            return Outcome(error=self.dead)
+            return Outcome(error=self.dead or "Died")
         try:
             return outcome(probe, reply)
         except (wire.WireError, KeyError, TypeError, AttributeError):
@@ -176,7 +207,7 @@ class Session:
 
 
 class Workers:
-    """torch を読み込んで待つプロセスを一つ持ち、問いごとに子を作る。level は箱の種類。"""
+    """torch を読み込んで待つプロセスを一つ持ち、提出物ごとに子を作る。level は箱の種類。"""
 
     def __init__(self, level: str = "") -> None:
         self.level = level or sandbox.choose()

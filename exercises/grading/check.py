@@ -2,7 +2,7 @@
 
 一つの問い（Question）は、点の付くまとまり（Part）に分かれ、まとまりは検査（Check）からなる。
 検査は「この引数で、この関数を呼ぶ」という呼び出し（Probe）を種から作り、返ってきた配列だけを見て、
-正解（oracle）や法則（law）と比べる。学生の関数に触れる道は call(probe) → Outcome の一本だけで、
+正解（oracle）や法則（law）と比べる。学生の関数に触れる道は calls(probes) の一本だけで、
 向こう側が同じプロセスでも、別のプロセスでも、砂場の中でも、判定は変わらない。
 
 書き方の例：
@@ -87,7 +87,7 @@ class Outcome:
 class Caller(Protocol):
     """学生の関数への口。"""
 
-    def call(self, probe: Probe) -> Outcome: ...
+    def calls(self, probes: list[Probe]) -> list[Outcome]: ...
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """一つの提出物を採点する。バイト列を受け取り、成績の行と、学生に見せる説明を JSON の形で返す。
 
-学生のコードは Workers の向こうで動き、ここでは合否だけを決める。問いごとに、新しい子で実行し直す。
+学生のコードは Workers の向こうで動き、ここでは合否だけを決める。問いごとに、新しい子に聞く。
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -56,15 +57,15 @@ def _digest(*paths: pathlib.Path) -> str:
     return hashlib.sha256(b"\0".join(p.read_bytes() for p in paths)).hexdigest()[:16]
 
 
-class _Seen:
-    """呼び出しを通すだけで、引数が書きかえられたことを覚えておく。"""
+class _Asked:
+    """一つの問いを聞く口。引数が書きかえられたことを覚えておく。"""
 
-    def __init__(self, session: Session):
-        self.session, self.changed = session, False
+    def __init__(self, session: Session, cells: list):
+        self.session, self.cells, self.changed = session, cells, False
 
-    def call(self, probe: Probe) -> Outcome:
-        got = self.session.call(probe)
-        self.changed |= bool(got.changed)
+    def calls(self, probes: list[Probe]) -> list[Outcome]:
+        got = self.session.calls(probes, self.cells)
+        self.changed |= any(outcome.changed for outcome in got)
         return got
 
 
@@ -72,10 +73,64 @@ class _Dead:
     """答えのセルの実行が終わらなかったときの口。"""
 
     def __init__(self, how: str):
-        self.how = how
+        self.how, self.changed = how, False
 
-    def call(self, probe: Probe) -> Outcome:
-        return Outcome(error=self.how)
+    def calls(self, probes: list[Probe]) -> list[Outcome]:
+        return [Outcome(error=self.how)] * len(probes)
+
+
+class _Run:
+    """一人分の実行。止まったセルは除いて、はじめから実行し直す。"""
+
+    def __init__(self, cells: list[tuple[str, str, str]], workers: Workers):
+        self.cells, self.workers = cells, workers
+        self.end = time.monotonic() + callers.SESSION_SECONDS
+        self.stuck: dict[str, str] = {}
+        self.log: list = []
+        self.session: Session | None = None
+        self.stack = contextlib.ExitStack()
+
+    def close(self) -> None:
+        self.stack.close()
+
+    def judge(self, question: Question, number: int) -> tuple["Report", bool, list]:
+        """(判定, 引数が書きかわったか, 答えのセルを実行し直した記録)。"""
+        from exercises.grading.judge import judge
+
+        while True:
+            caller = self._caller(question.id)
+            report = judge(question, caller, number)
+            if isinstance(caller, _Dead):
+                return report, False, []
+            if not self._stopped():
+                return report, caller.changed, self.session.rerun
+
+    def _caller(self, question: str) -> _Asked | _Dead:
+        """この問いを聞く口。答えのセルが止まったか、時間が尽きたら、失敗だけを返すもの。"""
+        while self.session is None or self.session.spent:
+            if time.monotonic() >= self.end:
+                return _Dead("Timeout")
+            self._start()
+            if not self._stopped():
+                break
+        dead = [self.stuck[n] for n, _, q in self.cells if q == question and n in self.stuck]
+        own = self._living(_own(self.cells, question))
+        return _Dead(dead[0]) if dead else _Asked(self.session, own)
+
+    def _start(self) -> None:
+        self.stack.close()
+        run = self._living(self.cells)
+        self.session = self.stack.enter_context(self.workers.session(run, self.end))
+        self.log = max(self.log, self.session.log, key=len)
+
+    def _stopped(self) -> bool:
+        """セルの実行が止まったら、それを覚える。"""
+        if self.session.stuck:
+            self.stuck[self.session.stuck] = self.session.dead
+        return bool(self.session.stuck)
+
+    def _living(self, cells: list) -> list:
+        return [[name, code] for name, code, _ in cells if name not in self.stuck]
 
 
 @dataclasses.dataclass
@@ -87,16 +142,16 @@ class Graded:
     person: list[str]
 
 
-def _order(cells: list, question: str) -> list:
-    """すべてのセルを上から実行し、この問いのところ（前の答えの次から）を、もう一度実行する。
+def _own(cells: list, question: str) -> list:
+    """この問いのところ（前の答えの次から、この答えまで）。すべてを実行したあとで、もう一度実行する。
 
     同じ名前の補助の関数が後の問いにあっても、この問いでは、この問いのものが使われる。
     """
     own = [i for i, cell in enumerate(cells) if cell[2] == question]
     if not own:
-        return cells
+        return []
     before = [i for i, cell in enumerate(cells[: own[0]]) if cell[2]]
-    return [*cells, *cells[max(before, default=-1) + 1 : own[-1] + 1]]
+    return cells[max(before, default=-1) + 1 : own[-1] + 1]
 
 
 def grade_cells(
@@ -106,38 +161,18 @@ def grade_cells(
 
     止まったセルは、次からは除いて実行する。止まったのが答えのセルなら、その問いは 0 点になる。
     """
-    from exercises.grading.judge import judge
-
-    end = time.monotonic() + callers.SESSION_SECONDS
-    stuck: dict[str, str] = {}
-    log: list = []
     out = []
-    for question in asked:
-        start = time.monotonic()
-        own = [name for name, _, q in cells if q == question.id]
-        report, changed, ran = None, False, []
-        while report is None:
-            dead = next((stuck[name] for name in own if name in stuck), "")
-            if dead or time.monotonic() >= end:
-                report = judge(question, _Dead(dead or "Timeout"), number)
-                break
-            run = [
-                [name, code] for name, code, _ in _order(cells, question.id) if name not in stuck
-            ]
-            with workers.session(run, end) as session:
-                ran = list({row[0]: row for row in session.log}.values())
-                if session.stuck:
-                    stuck[session.stuck] = session.dead
-                    continue
-                seen = _Seen(session)
-                report, changed = judge(question, seen, number), seen.changed
-        log = max(log, ran, key=len)
-        report = dataclasses.replace(report, seconds=round(time.monotonic() - start, 4))
-        told, person = remarks.about(question, cells, ran, stuck)
-        if changed:
-            person.append("渡した引数が書きかえられています。")
-        out.append(Graded(report, told, person))
-    return out, log
+    with contextlib.closing(_Run(cells, workers)) as run:
+        for question in asked:
+            start = time.monotonic()
+            report, changed, rerun = run.judge(question, number)
+            report = dataclasses.replace(report, seconds=round(time.monotonic() - start, 4))
+            ran = list({row[0]: row for row in [*run.log, *rerun]}.values())
+            told, person = remarks.about(question, cells, ran, run.stuck)
+            if changed:
+                person.append("渡した引数が書きかえられています。")
+            out.append(Graded(report, told, person))
+        return out, run.log
 
 
 def grade(files: list, assignment: str, seed: str, workers: Workers) -> dict:

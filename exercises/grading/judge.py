@@ -119,7 +119,7 @@ def plan(question: Question, seed: int, public: bool = False) -> list[tuple[Chec
 
 def outcomes(question: Question, caller: Caller, seed: int, public: bool = False) -> list[Outcome]:
     """問いのすべての呼び出しを行う。"""
-    return [caller.call(probe) for _, probe, _ in plan(question, seed, public)]
+    return caller.calls([probe for _, probe, _ in plan(question, seed, public)])
 
 
 @functools.lru_cache(maxsize=64)

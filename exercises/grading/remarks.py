@@ -1,6 +1,7 @@
 """答えのコードを読んで（動かさずに）、学生と成績を付ける人に言うこと。"""
 
 import ast
+import contextlib
 import re
 import unicodedata
 
@@ -27,8 +28,7 @@ def about(
             told.append(f"答えのセルの実行が、{STOPPED.get(stuck[name], '止まりました')}。")
         if errors.get(name):
             told += [_error(errors[name]), *full_width(source)]
-        likely = any(s.split(".")[-1] in source for s in question.shortcuts)
-        used = [s for s in question.shortcuts if s in names(source)] if likely else []
+        used = ready_made(source, question.shortcuts)
         person += [f"出来合いの {s} を使っています。" for s in used]
         told += [
             f"出来合いの {s} を使っているので、人が目を通します（点は変わりません）。" for s in used
@@ -54,18 +54,16 @@ def full_width(source: str) -> list[str]:
     return [f"コードの中に全角の文字（{shown}）があります。半角にしてください。"] if found else []
 
 
-def names(source: str) -> set[str]:
-    """コードに現れる名前（a.b.c は、途中までの形と、最後の名前も）。"""
+def ready_made(source: str, shortcuts: tuple[str, ...]) -> list[str]:
+    """コードに現れる出来合いの名前（最後の名前だけでも、a.b.c の形でもよい）。"""
+    ends = {name.split(".")[-1] for name in shortcuts}
     found: set[str] = set()
-    try:
-        for node in ast.walk(ast.parse(source[:MAX_SOURCE])):
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        likely = any(end in source for end in ends)
+        for node in ast.walk(ast.parse(source[:MAX_SOURCE] if likely else "")):
             if isinstance(node, ast.Attribute | ast.Name):
-                text = ast.unparse(node)
-                found |= {text, text.split(".")[-1]}
-            elif isinstance(node, ast.ImportFrom):
-                found |= {node.module or "", *(alias.name for alias in node.names)}
-            elif isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return found
-    return found
+                end = node.attr if isinstance(node, ast.Attribute) else node.id
+                found |= {end, ast.unparse(node)} if end in ends else set()
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                found |= {getattr(node, "module", None), *(alias.name for alias in node.names)}
+    return [name for name in shortcuts if name in found]

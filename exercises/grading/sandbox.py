@@ -1,8 +1,8 @@
 """学生のコードを閉じこめる箱。始め方（コマンド）と、どの箱が使えるかだけを知っている。
 
-bwrap：torch を読み込んで待つプロセスを、網も家も授業のフォルダもない箱に入れる。問いごとに、
+bwrap：torch を読み込んで待つプロセスを、網も家も授業のフォルダもない箱に入れる。提出物ごとに、
 その子が、自分だけの pid・ipc・網・ユーザーの名前空間と、空の /tmp を持って生まれる（worker.py）。
-container：Docker か podman。問いごとに一つの入れ物を作り、標準入出力で話す（遅い）。
+container：Docker か podman。提出物ごとに一つの入れ物を作り、標準入出力で話す（遅い）。
 none：箱なし。提出されたコードが、採点する人の権限で動く。明らかに頼まれたときだけ使う。
 """
 
@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # 大きなページなら、fork で写す表が小さい
 }
 START = (
     f"import sys; sys.path.insert(0, {INSIDE!r}); from exercises.grading import worker; worker.{{}}"

@@ -21,7 +21,6 @@ MAX_ARRAY = 4 << 20
 MAX_DEPTH = 5
 MAX_ITEMS = 64
 MAX_TEXT = 2000
-PIPE_BYTES = 4096  # 口が書けると言ったとき、止まらずに書ける大きさ
 
 
 class WireError(Exception):
@@ -124,16 +123,25 @@ def same(a: Item, b: Item) -> bool:
     return a.data == b.data or (a.data != a.data and b.data != b.data)
 
 
-def send(fd: int, message: dict, deadline: float | None = None) -> None:
-    """長さを前に付けて JSON を一つ書く。TimeoutError：期限までに受け取られない。"""
+def frame(message: dict) -> bytes:
+    """長さを前に付けた JSON。"""
     data = json.dumps(message).encode()
-    data = struct.pack(">I", len(data)) + data
+    return struct.pack(">I", len(data)) + data
+
+
+def send(fd: int, message: dict) -> None:
+    """JSON を一つ書く。"""
+    write(fd, frame(message))
+
+
+def write(fd: int, data: bytes, deadline: float | None = None) -> None:
+    """すべて書く。期限があるなら、fd は待たない口。TimeoutError：期限までに受け取られない。"""
     while data:
         if deadline is not None:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([], [fd], [], left)[1]:
                 raise TimeoutError
-        data = data[os.write(fd, data[:PIPE_BYTES]) :]
+        data = data[os.write(fd, data) :]
 
 
 def receive(fd: int, deadline: float | None = None) -> dict:

@@ -1,12 +1,13 @@
 """学生のコードが動く側。ここには種も正解も成績簿もない。
 
-main は torch を一度だけ読み込んで待ち、問いごとに子を一つ作る。isolated なら、その子は自分だけの
-名前空間と空の /tmp を持つ（箱そのものは sandbox.py）。子は答えのセルを実行し、関数を頼まれた引数で
-呼び、返り値を配列として返す。
+main は torch を一度だけ読み込んで待ち、提出物ごとに子を一つ作る。isolated なら、その子は自分だけの
+名前空間と空の /tmp を持つ（箱そのものは sandbox.py）。子はすべてのセルを一度実行し、問いごとに、
+また子を作る。その子が、答えのセルをもう一度実行し、関数を頼まれた引数で呼び、返り値を返す。
 """
 
 import contextlib
 import ctypes
+import functools
 import gc
 import io
 import os
@@ -17,6 +18,7 @@ import select
 import signal
 import socket
 import traceback
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,7 +93,7 @@ def _given(namespace: dict, given: dict | None) -> Iterator[None]:
         yield
         return
     ours: dict = {"__name__": "given"}
-    exec(given["source"], ours)
+    exec(_compiled(given["source"]), ours)
     before = {name: namespace[name] for name in given["names"] if name in namespace}
     namespace.update({name: ours[name] for name in given["names"]})
     try:
@@ -100,6 +102,11 @@ def _given(namespace: dict, given: dict | None) -> Iterator[None]:
         for name in given["names"]:
             namespace.pop(name, None)
         namespace.update(before)
+
+
+@functools.cache
+def _compiled(source: str) -> types.CodeType:
+    return compile(source, "given", "exec")
 
 
 def _answer(namespace: dict, request: dict) -> dict:
@@ -135,13 +142,46 @@ def _gradients(function: Any, args: list, kwargs: dict, request: dict) -> tuple:
 
 
 def session(read: int, write: int) -> None:
-    """一つの問い：最初にセルを実行し（一つずつ報告し）、あとは頼まれるたびに関数を呼ぶ。"""
+    """一人分：最初にセルを実行し（一つずつ報告し）、あとは頼まれるたびに、子に答えさせる。
+
+    セルがスレッドを残していたら、fork した子は動けないことがあるので、ここで答える。
+    """
     namespace = {"__name__": "__main__"}
     magics.install(namespace)
     for name, source in wire.receive(read)["cells"]:
         wire.send(write, {"cell": execute_one(name, source, namespace)})
+    forks = _threads() == 1
+    wire.send(write, {"forks": forks})
     while True:
-        wire.send(write, answer(namespace, wire.receive(read)))
+        cells = wire.receive(read)
+        requests = [wire.receive(read) for _ in range(cells["requests"])]
+        pid = os.fork() if forks else 0
+        if pid == 0:
+            try:
+                _question(namespace, cells["cells"], requests, write)
+            finally:
+                if forks:
+                    os._exit(0)
+        else:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        wire.send(write, {"end": True})
+
+
+def _threads() -> int:
+    """このプロセスのスレッドの数。数えられなければ 0。"""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
+
+
+def _question(namespace: dict, cells: list, requests: list, write: int) -> None:
+    """一つの問い：その答えのセルをもう一度実行し、頼まれた呼び出しに順に答える。"""
+    for name, source in cells:
+        wire.send(write, {"cell": execute_one(name, source, namespace)})
+    for request in requests:
+        wire.send(write, answer(namespace, request))
 
 
 # ── 子を一つ、閉じこめて始める ──
@@ -222,7 +262,7 @@ def _child(read: int, write: int, isolated: bool) -> None:
 
 
 def single() -> None:
-    """一つの問いだけのプロセス（入れ物の中）。標準入出力で話す。"""
+    """一人分だけのプロセス（入れ物の中）。標準入出力で話す。"""
     import torch
 
     torch.set_num_threads(1)

@@ -19,7 +19,6 @@ from lib.neural_lm import NPLM
 
 SEEDS = range(int(os.environ.get("EXERCISE_SEEDS", "20")))
 SEEDS_OF_WRONG = SEEDS[: max(5, len(SEEDS) // 4)]  # a bank is ten times as many answers
-FULL_SIZE = 2  # seeds whose statistics are drawn at their full size; the others take 2,000 draws
 MODULES = {
     name: importlib.import_module(f"exercises.checks.{name}")
     for name in source.weeks()
@@ -40,14 +39,6 @@ def week_of(question):
     return source.load(f"week{question.id.split('-')[0]}")
 
 
-@pytest.fixture
-def draws(monkeypatch):
-    def size(seed):
-        monkeypatch.setattr(week13, "DRAWS", 20_000 if seed < FULL_SIZE else 2000)
-
-    return size
-
-
 @pytest.fixture(params=QUESTIONS)
 def question(request):
     return QUESTIONS[request.param]
@@ -57,25 +48,23 @@ def graded(question, code, seed):
     return judge.verdict(question, judge.outcomes(question, InProcess(code), seed), seed)
 
 
-def test_right_answers_get_full_marks(question, draws):
+def test_right_answers_get_full_marks(question):
     model = question.model()
     answers = {"model": model} | {r.id: r.source(model) for r in question.right}
     assert len(answers) >= 4
     for seed in SEEDS:
-        draws(seed)
         for name, code in answers.items():
             report = graded(question, code, seed)
             assert report.points == question.points, f"{name}, seed {seed}\n{report.text()}"
             assert "×" not in report.text()
 
 
-def test_each_wrong_answer_fails_with_its_own_hint(question, draws):
+def test_each_wrong_answer_fails_with_its_own_hint(question):
     assert len(question.wrong) >= 12
     hints = {wrong.id: wrong.hint for wrong in question.wrong}
     assert len(set(hints.values())) == len(hints)
     codes = {wrong.id: wrong.source(question.model()) for wrong in question.wrong}
     for seed in SEEDS_OF_WRONG:
-        draws(seed)
         for name, outcomes in judge.bank(question, seed).items():
             if seed == 0:  # a second run, as a student's own would be
                 outcomes = judge.outcomes(question, InProcess(codes[name]), seed)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from exercises.grading import callers, sandbox, wire
+from exercises.grading import callers, core, sandbox, wire
 from exercises.grading.callers import InProcess, Workers
 from exercises.grading.check import Probe
 
@@ -34,7 +34,7 @@ def workers(request):
 def call(workers):
     def run(source, probe):
         with workers.session([["0", source]]) as session:
-            return session.call(probe)
+            return session.calls([probe])[0]
 
     return run
 
@@ -103,10 +103,51 @@ def test_gradients_cross_too(call):
         ("return f", ""),
     ],
 )
-def test_failures_have_a_name(call, workers, body, error):
-    if workers.level == "bwrap" and "getpid" in body:
-        error = ""  # process 1 of its namespace cannot kill itself; it goes on and returns None
+def test_failures_have_a_name(call, body, error):
     assert call(f"def f(x): {body}", Probe("f", (X,))).error == error
+
+
+def test_questions_share_the_cells_and_nothing_else(workers):
+    code = "n = 0\nprint('once')\ndef f(x):\n    global n\n    n += 1\n    return n"
+    end = "import os\ndef g(x): os._exit(1)"
+    count, leave = Probe("f", (X,)), Probe("g", (X,))
+    with workers.session([["0", code], ["1", end]]) as session:
+        assert [got.value.data for got in session.calls([count, count])] == [1, 2]
+        assert [got.error for got in session.calls([count, leave, count])] == ["", "Died", "Died"]
+        assert not session.dead
+        again = session.calls([count], [["0", "n = 6"]])
+        assert again[0].value.data == 7 and [row[0] for row in session.rerun] == ["0"]
+        assert session.calls([count])[0].value.data == 1
+        assert [row[1] for row in session.log] == ["once\n", ""]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "torch.set_num_threads(2)\ny = torch.ones(999, 999) @ torch.ones(999, 999)",
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()",
+    ],
+)
+def test_threads_that_a_cell_leaves_do_no_harm(workers, start):
+    """A fork of a process with threads can hang: such a child answers itself, and only once."""
+    code = (
+        f"import torch\n{start}\ndef f(x): return (torch.ones(999, 999) @ torch.ones(999, 999))[0]"
+    )
+    with workers.session([["0", code]]) as session:
+        assert not session.spent
+        for got in session.calls([Probe("f", (X,))] * 2):
+            assert (got.value.data == 999).all()
+        assert session.spent and not session.dead
+
+
+def test_a_loop_in_one_question_costs_the_others_nothing(workers, monkeypatch):
+    monkeypatch.setattr(callers, "CALL_SECONDS", 0.5)
+    cells = [("0", "def f(x):\n    while True: pass", "a"), ("1", "def g(x): return x", "b")]
+    run = core._Run(cells, workers)
+    first = run._caller("a").calls([Probe("f", (X,))] * 2)
+    assert [got.error for got in first] == ["Timeout", "Timeout"]
+    assert run._caller("b").calls([Probe("g", (X,))])[0].error == ""
+    run.close()
 
 
 def test_missing_functions_and_broken_cells(call):
@@ -126,13 +167,13 @@ def test_endless_answers_cost_the_limit(workers, monkeypatch):
     monkeypatch.setattr(callers, "CALL_SECONDS", 0.5)
     start = time.monotonic()
     with workers.session([["0", "def f(x):\n    while True: pass"]]) as session:
-        assert session.call(Probe("f", (X,))).error == "Timeout"
-        assert session.call(Probe("f", (X,))).error == "Timeout"
+        assert session.calls([Probe("f", (X,))])[0].error == "Timeout"
+        assert session.calls([Probe("f", (X,))])[0].error == "Timeout"
     monkeypatch.setattr(callers, "SESSION_SECONDS", 1.0)
     with workers.session(
         [["0", "while True:\n    try:\n        while True: pass\n    except: pass"]]
     ) as s:
-        assert s.call(Probe("f", (X,))).error == "Timeout"
+        assert s.calls([Probe("f", (X,))])[0].error == "Timeout"
     assert time.monotonic() - start < 10
 
 
@@ -142,9 +183,9 @@ def test_garbage_on_the_wire_only_costs_its_sender(workers):
         "    with contextlib.suppress(OSError): os.write(fd, b'\\xff' * 99)"
     )
     with workers.session([["0", loud]]) as session:
-        assert session.call(Probe("f", (X,))).error in ("Unreadable", "Died", "Timeout")
+        assert session.calls([Probe("f", (X,))])[0].error in ("Unreadable", "Died", "Timeout")
     with workers.session([["0", "def f(x): return x"]]) as session:
-        assert session.call(Probe("f", (X,))).error == ""
+        assert session.calls([Probe("f", (X,))])[0].error == ""
 
 
 def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
@@ -152,7 +193,7 @@ def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
     pool = Workers()
     code = "import os\ndef f(x): return str(dict(os.environ)) + os.getcwd()"
     with pool.session([["0", code]]) as session:
-        text = session.call(Probe("f", (X,))).value.data
+        text = session.calls([Probe("f", (X,))])[0].value.data
     pool.close()
     assert "canary" not in text and "answer-" in text
 
@@ -160,7 +201,7 @@ def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
 def test_children_do_not_stay(workers):
     code = "import subprocess\np = subprocess.Popen(['sleep', '77.7'], start_new_session=False)"
     with workers.session([["0", code + "\ndef f(x): return p.pid"]]) as session:
-        assert session.call(Probe("f", (X,))).error == ""
+        assert session.calls([Probe("f", (X,))])[0].error == ""
         assert "sleep 77.7" in processes()
     assert "sleep 77.7" not in processes()
 
@@ -183,4 +224,4 @@ def test_a_dead_pool_starts_again(workers):
     workers.process.kill()
     workers.process.wait()
     with workers.session([["0", "def f(x): return x"]]) as session:
-        assert session.call(Probe("f", (X,))).error == ""
+        assert session.calls([Probe("f", (X,))])[0].error == ""

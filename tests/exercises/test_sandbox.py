@@ -30,7 +30,7 @@ def box():
 def said(box, body: str, before: str = ""):
     code = f"import os\n{before}\ndef f(x):\n" + "\n".join(f"    {b}" for b in body.split("\n"))
     with box.session([["0", code]]) as session:
-        got = session.call(Probe("f", (X,)))
+        got = session.calls([Probe("f", (X,))])[0]
     return got.value.data if got.value is not None else got.error
 
 
@@ -44,7 +44,8 @@ def test_the_sandbox_is_tested_here():
 
 def test_the_student_is_nobody_alone(box):
     assert said(box, "return os.getuid()") == 65534
-    assert said(box, "return sum(map(str.isdigit, os.listdir('/proc')))") == 1
+    assert said(box, "return f'{os.getpid()} {os.getppid()}'") == "2 1"
+    assert said(box, "return sum(map(str.isdigit, os.listdir('/proc')))") == 2
     assert said(box, "return sorted(os.environ)[:3] + [os.getcwd()]")[-1].data.startswith("/tmp")
     assert "GRADING_SEED" not in str(said(box, "return str(dict(os.environ))"))
 
