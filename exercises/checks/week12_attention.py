@@ -10,7 +10,7 @@ import math
 import numpy as np
 import torch
 
-from exercises.checks.common import corrected, wrong
+from exercises.checks.common import corrected, small_answers, wrong
 from exercises.grading import source
 from exercises.grading.check import Band, Check, Draw, Part, Probe, Question, Right
 
@@ -30,20 +30,9 @@ HIDING = ATTENTION + "「見てはいけない場所」"
 OCCLUSION = ATTENTION + "「重みの大きい語は、効いている語か」"
 
 
-def _asked(question: str):
-    """記号や数で答える小問の呼び出し。自己確認では聞かない（答えが見えてしまうため）。"""
-
-    def probes(draw: Draw):
-        if not draw.public:
-            name = f"answer_{question.replace('-', '_')}"
-            yield Probe(name, label="小問の答え")
-
-    return probes
-
-
 def _closed(name: str, points: int, question: str, answer, section: str) -> Part:
     """小問のまとまり。"""
-    check = Check(name, _asked(question), lambda: answer, outputs=(name,), section=section)
+    check = Check(name, small_answers(question), lambda: answer, outputs=(name,), section=section)
     return Part(name, points, (check,))
 
 

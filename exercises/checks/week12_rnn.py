@@ -9,7 +9,7 @@ import math
 import numpy as np
 import torch
 
-from exercises.checks.common import corrected, wrong
+from exercises.checks.common import corrected, small_answers, wrong
 from exercises.grading import source
 from exercises.grading.check import Check, Draw, Part, Probe, Question, Right
 
@@ -32,13 +32,6 @@ IDEA = ATTENTION + "「捨てずに取っておき、毎回見直す」"
 AVERAGE = ATTENTION + "「平均にできること」"
 MASK = ATTENTION + "「見てはいけない場所」と「平均にできること」"
 PRODUCT = GRADIENTS + "「遠くの勾配は、行列の積」"
-
-
-def _answers(question: str, *, hidden: Draw):
-    """記号の答え。正しいかどうかは採点のときだけ見る。"""
-    if not hidden.public:
-        name = "answer_" + question.replace("-", "_")
-        yield Probe(name, (), label="記号の答え", repeat=True)
 
 
 # ── 12-1 ──
@@ -1803,7 +1796,7 @@ QUESTIONS = (
                 (
                     Check(
                         "二つの数",
-                        lambda draw: _answers("12-1", hidden=draw),
+                        small_answers("12-1"),
                         lambda: (6.0, 4.0),
                         outputs=("最小の n", "W_h を掛ける回数"),
                         section=MEMORY,
@@ -1856,7 +1849,7 @@ QUESTIONS = (
                 (
                     Check(
                         "記号",
-                        lambda draw: _answers("12-2", hidden=draw),
+                        small_answers("12-2"),
                         lambda: "ウ",
                         outputs=("記号",),
                         section=SHARED,
@@ -1925,7 +1918,7 @@ QUESTIONS = (
                 (
                     Check(
                         "記号",
-                        lambda draw: _answers("12-3", hidden=draw),
+                        small_answers("12-3"),
                         lambda: "ア",
                         outputs=("記号",),
                         section=SCHEDULED,
@@ -2000,7 +1993,7 @@ QUESTIONS = (
                 (
                     Check(
                         "記号",
-                        lambda draw: _answers("12-4", hidden=draw),
+                        small_answers("12-4"),
                         lambda: ("イ", "カ"),
                         outputs=("一つ目の記号", "二つ目の記号"),
                         section=AVERAGE,

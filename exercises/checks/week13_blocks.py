@@ -9,7 +9,7 @@ import math
 import numpy as np
 import torch
 
-from exercises.checks.common import corrected, wrong
+from exercises.checks.common import corrected, small_answers, wrong
 from exercises.grading import source
 from exercises.grading.check import Check, Draw, Part, Probe, Question, Right
 
@@ -43,16 +43,6 @@ def _soft(scores, mask=None):
     top = torch.where(mask, scores, -torch.inf).amax(-1, keepdim=True)
     power = torch.where(mask, (scores - top.detach()).clamp(max=0).exp(), 0)
     return power / power.sum(-1, keepdim=True)
-
-
-def _think(name: str):
-    """引数のない関数に書く答え。採点のときだけ聞く。"""
-
-    def probes(draw: Draw):
-        if not draw.public:
-            yield Probe(name, (), label="考えて書いた答え")
-
-    return probes
 
 
 # ── 13-3 ──
@@ -2280,7 +2270,7 @@ QUESTIONS = (
                 (
                     Check(
                         "三つの数",
-                        _think("answer_13_3"),
+                        small_answers("13-3"),
                         lambda: (64.0, 768.0, 2359296.0),
                         outputs=("ヘッドの次元", "出力の次元", "成分の数"),
                         section=COST,
@@ -2349,7 +2339,7 @@ QUESTIONS = (
                 (
                     Check(
                         "選んだ記号",
-                        _think("answer_13_4"),
+                        small_answers("13-4"),
                         lambda: "ウ",
                         outputs=("記号",),
                         section=UNMASKED,
@@ -2419,7 +2409,7 @@ QUESTIONS = (
                 (
                     Check(
                         "選んだ三つの記号",
-                        _think("answer_13_5"),
+                        small_answers("13-5"),
                         lambda: ("ア", "イ", "イ"),
                         outputs=("Q の記号", "K の記号", "V の記号"),
                         section=ROLES,
@@ -2501,7 +2491,7 @@ QUESTIONS = (
                 (
                     Check(
                         "三つの回数",
-                        _think("answer_13_6"),
+                        small_answers("13-6"),
                         lambda: (6.0, 1.0, 19.0),
                         outputs=("FFN の組の数", "一組を通る回数", "W_h を掛けられる回数"),
                         section=EACH_PLACE,
@@ -2538,7 +2528,7 @@ QUESTIONS = (
                 (
                     Check(
                         "選んだ四つの記号",
-                        _think("answer_13_7"),
+                        small_answers("13-7"),
                         lambda: ("イ", "ア", "エ", "ウ"),
                         outputs=tuple(f"{i} 番目の文の記号" for i in (1, 2, 3, 4)),
                         section=HALF,

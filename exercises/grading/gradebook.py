@@ -107,12 +107,14 @@ def _config() -> Config:
 
 def executed(notebook: dict, result: dict) -> dict:
     """実行の記録と判定をセルの出力として、採点基準を欄の下に入れたもの。出力は文字だけ。"""
-    done, rubrics = {**notebook, "cells": []}, source.rubrics(result["assignment"])
-    for cell in notebook["cells"]:
-        done["cells"].append(dict(cell))
-        if cell["id"] in rubrics:
-            text = {"cell_type": "markdown", "metadata": {}, "source": rubrics[cell["id"]]}
-            done["cells"].append(text | {"id": f"{cell['id']}-rubric"})
+
+    def rubric(name: str, text: str) -> dict:
+        bare = {"cell_type": "markdown", "metadata": {}, "source": text}
+        return bare | {"id": f"{name}-rubric"}
+
+    cells = map(dict, notebook["cells"])
+    cells = source.with_rubrics(cells, result["assignment"], lambda cell: cell["id"], rubric)
+    done = {**notebook, "cells": cells}
     log = {name: (text, error) for name, text, error in result["log"]}
     verdicts = {f"{q['question']}-code": q for q in result["questions"]}
     for cell in done["cells"]:

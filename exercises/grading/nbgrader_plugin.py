@@ -109,13 +109,9 @@ class Verdict(NbGraderPreprocessor):
         for cell in nb.cells:
             if grade_id(cell) in verdicts and cell.cell_type == "code":
                 cell.outputs = outputs(verdicts[grade_id(cell)])
-        rubrics = source.rubrics(assignment)
-        nb.cells = [
-            each
-            for cell in nb.cells
-            for each in (cell, new_markdown_cell(rubrics.get(grade_id(cell), "")))
-            if each is cell or each.source
-        ]
+        nb.cells = source.with_rubrics(
+            nb.cells, assignment, grade_id, lambda _, text: new_markdown_cell(text)
+        )
         text = record(graded, assignment, facts["student"], seed, pool.level)
         # 返却されるフォルダの外に置く（autograded/ の中のファイルは、すべて学生に返る）
         course = pathlib.Path(resources["metadata"]["path"]).parents[2]

@@ -53,7 +53,8 @@ def fingerprint(value):
         return f"{tuple(value.shape)} {value.dtype}", rounded(total, 5)
     if isinstance(value, tuple | list):
         parts = [fingerprint(x) for x in value]
-        return " / ".join(p[0] for p in parts), rounded(sum(p[1] for p in parts), 5)
+        total = sum(math.cos(i) * part[1] for i, part in enumerate(parts, 1))
+        return " / ".join(part[0] for part in parts), rounded(total, 5)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "float", rounded(float(value), 5)
     return type(value).__name__, 0.0

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import pathlib
 import re
+from collections.abc import Callable, Iterable
 
 import yaml
 
@@ -146,7 +147,12 @@ def model(question: str) -> str:
     return solved(load(f"week{question.split('-')[0]}").find("answer", question))
 
 
-def rubrics(assignment: str) -> dict[str, str]:
-    """文章の答えの欄の名前 → 採点する人の画面で、その下に置く採点基準。"""
-    week = load(assignment)
-    return {f"{q}-text": f"{RUBRIC}\n\n{week.find('rubric', q)}" for q in week.questions}
+def with_rubrics(cells: Iterable, assignment: str, name: Callable, made: Callable) -> list:
+    """文章の答えの欄の下に、採点基準のセルを入れた並び。name は欄の名前、made はセルの作り方。"""
+    week, out = load(assignment), []
+    texts = {f"{q}-text": f"{RUBRIC}\n\n{week.find('rubric', q)}" for q in week.questions}
+    for cell in cells:
+        out.append(cell)
+        if name(cell) in texts:
+            out.append(made(name(cell), texts[name(cell)]))
+    return out
