@@ -17,6 +17,8 @@ PAGE_BYTES, EXPLORE_BYTES = 1_000_000, 300_000
 WIDE = "\u3041-\u30ff\u4e00-\u9fff"
 RULES = ["color-contrast", "image-alt", "label", "link-name", "button-name", "svg-img-alt"]
 RULES += ["html-has-lang", "page-has-heading-one", "heading-order", "duplicate-id-aria"]
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
+OUTPUT_LINES = 40
 
 
 def soup(book, name: str):
@@ -50,6 +52,7 @@ def test_page_fits_and_is_readable_in_both_themes(visit, name, width):
             SHOTS.mkdir(parents=True, exist_ok=True)
             shot = f"{name.replace('/', '_')}-{width}-{theme}.png"
             page.screenshot(path=SHOTS / shot, full_page=True)
+        assert page.evaluate(CONTRAST) == []
         if (width == 390) == (theme == "dark"):  # each theme and each width once: axe is slow
             check_axe(page)
 
@@ -93,6 +96,11 @@ def test_pictures_say_what_they_show(book, name):
     for picture in page.article.select("img, svg.drawing"):
         words = picture.get("alt") or picture.get("aria-label") or ""
         assert len(words) >= 4 and re.search(rf"[{WIDE}]", words), str(picture)[:200]
+
+
+def test_outputs_are_short_enough_to_read(book, name):
+    for output in soup(book, name).select(".cell_output pre"):
+        assert output.get_text().count("\n") <= OUTPUT_LINES, output.get_text()[:200]
 
 
 def test_page_is_light(book, name):
