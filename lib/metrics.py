@@ -71,7 +71,7 @@ def _grams(tokens: Tokens, n: int) -> Counter:
 
 
 def bleu_parts(hyps: Sentences, refs: Sentences, max_n: int = 4) -> tuple[list[float], float]:
-    """BLEU の部品 (n = 1 から max_n の切り詰め適合率, 短さの罰)。数は全文で足してから割る。
+    """BLEU の部品 (n = 1 から max_n の上限付き適合率, 短さの罰)。数は全文で足してから割る。
 
     式: eq-bleu  出典: papineni2002bleu, 2.1–2.3 節
     """

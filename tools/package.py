@@ -22,7 +22,7 @@ LANDING = "intro.html"
 README = """\
 問いから積み上げる Transformer：ノートブック
 
-week11、week12、week13 に章、exercises に演習、appendix に付録のノートブックがあります。
+week11、week12、week13 に章、exercises に練習、appendix に付録のノートブックがあります。
 Jupyter か VS Code で開くか、Colab にアップロードして、上から順に実行してください。
 一つ一つのファイルだけで動きます。必要な部品は、最初のセルが用意します。
 Python 3.11 以降と torch、numpy、matplotlib、ipywidgets、tqdm を使います。
