@@ -84,8 +84,8 @@ def _widths(draw: Draw) -> tuple[int, int, int]:
     """(T, H, D)。D = H × d_k で、T、H、d_k はすべて違う素数。"""
     if draw.public:
         return 5, 3, 6
-    t, *pair = map(int, draw.rng.permutation((3, 5, 7)))
-    return t, min(pair), math.prod(pair)
+    t, width = map(int, draw.rng.permutation((5, 7)))
+    return t, 3, 3 * width
 
 
 def _squares(draw: Draw, d: int, dtype: str = "float64", scale: float = 1.0) -> tuple:
@@ -637,7 +637,7 @@ def _trainings(draw: Draw):
         yield probe("float32", True, 0.5, 3, dtype="float32", **loose)
         for masked in (True, False):
             label = f"最後まで学習させる（マスク{'あり' if masked else 'なし'}）"
-            yield probe(label, masked, 4.0, 20, many=11, tolerance=(1e-4, 1e-6))
+            yield probe(label, masked, 4.0, 10, many=11, tolerance=(1e-4, 1e-6))
 
 
 def _writings(draw: Draw):

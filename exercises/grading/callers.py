@@ -126,7 +126,7 @@ class Session:
         forks = None if self.dead else self._receive(START_SECONDS)
         self.forks = forks is not None and forks.get("forks") is True
         self.rerun: list = []
-        self.used = False
+        self.used = self.ended = False
 
     @property
     def spent(self) -> bool:
@@ -174,23 +174,28 @@ class Session:
             self.dead = "Unreadable"
         return None
 
-    def calls(self, probes: list[Probe], cells: Sequence = ()) -> list[Outcome]:
-        """一つの問い：cells をもう一度実行してから、関数を順に呼ぶ。
-
-        時間切れ・異常終了・読めない返事は、それぞれの名の失敗になる。
-        """
-        head = wire.frame({"cells": list(cells), "requests": len(probes)})
-        self._send([head, *map(_frame, probes)])
-        self.used = True
+    @contextlib.contextmanager
+    def question(self, cells: Sequence = ()) -> Iterator["Session"]:
+        """一つの問い：cells をもう一度実行した子に、calls で聞く。"""
+        self._send([wire.frame({"cells": list(cells)})])
+        self.used, self.ended = True, False
         self.rerun = self._run(cells)
-        outcomes, ended = [], False
-        for probe in probes:
-            reply = None if ended else self._receive(CALL_SECONDS)
-            ended = ended or (reply is not None and "end" in reply)
-            outcomes.append(self._outcome(probe, None if ended else reply))
-        if not ended and "end" not in (self._receive(CALL_SECONDS) or {"end": self.dead}):
+        yield self
+        self._send([] if self.ended else [wire.frame({"requests": 0})])
+        if not self.ended and "end" not in (self._receive(CALL_SECONDS) or {"end": self.dead}):
             self.dead = "Unreadable"
-        return outcomes
+
+    def calls(self, probes: list[Probe]) -> list[Outcome]:
+        """関数を順に呼ぶ。時間切れ・異常終了・読めない返事は、それぞれの名の失敗になる。"""
+        if not self.ended:
+            self._send([wire.frame({"requests": len(probes)}), *map(_frame, probes)])
+        return [self._outcome(probe, self._reply()) for probe in probes]
+
+    def _reply(self) -> dict | None:
+        """次の返事。子が途中で終わったら、そのあとは None。"""
+        reply = None if self.ended else self._receive(CALL_SECONDS)
+        self.ended |= reply is not None and "end" in reply
+        return None if self.ended else reply
 
     def _outcome(self, probe: Probe, reply: dict | None) -> Outcome:
         if reply is None:

@@ -57,14 +57,14 @@ def _digest(*paths: pathlib.Path) -> str:
     return hashlib.sha256(b"\0".join(p.read_bytes() for p in paths)).hexdigest()[:16]
 
 
-class _Asked:
-    """一つの問いを聞く口。引数が書きかえられたことを覚えておく。"""
+class _Seen:
+    """呼び出しを通すだけで、引数が書きかえられたことを覚えておく。"""
 
-    def __init__(self, session: Session, cells: list):
-        self.session, self.cells, self.changed = session, cells, False
+    def __init__(self, session: Session):
+        self.session, self.changed = session, False
 
     def calls(self, probes: list[Probe]) -> list[Outcome]:
-        got = self.session.calls(probes, self.cells)
+        got = self.session.calls(probes)
         self.changed |= any(outcome.changed for outcome in got)
         return got
 
@@ -73,7 +73,7 @@ class _Dead:
     """答えのセルの実行が終わらなかったときの口。"""
 
     def __init__(self, how: str):
-        self.how, self.changed = how, False
+        self.how = how
 
     def calls(self, probes: list[Probe]) -> list[Outcome]:
         return [Outcome(error=self.how)] * len(probes)
@@ -98,24 +98,25 @@ class _Run:
         from exercises.grading.judge import judge
 
         while True:
-            caller = self._caller(question.id)
-            report = judge(question, caller, number)
-            if isinstance(caller, _Dead):
-                return report, False, []
+            dead = self._dead(question.id)
+            if dead:
+                return judge(question, _Dead(dead), number), False, []
+            with self.session.question(self._living(_own(self.cells, question.id))) as session:
+                seen = _Seen(session)
+                report = judge(question, seen, number)
             if not self._stopped():
-                return report, caller.changed, self.session.rerun
+                return report, seen.changed, session.rerun
 
-    def _caller(self, question: str) -> _Asked | _Dead:
-        """この問いを聞く口。答えのセルが止まったか、時間が尽きたら、失敗だけを返すもの。"""
+    def _dead(self, question: str) -> str:
+        """聞ける子を用意する。答えのセルが止まったか、時間が尽きたら、止まり方を返す。"""
         while self.session is None or self.session.spent:
             if time.monotonic() >= self.end:
-                return _Dead("Timeout")
+                return "Timeout"
             self._start()
             if not self._stopped():
                 break
-        dead = [self.stuck[n] for n, _, q in self.cells if q == question and n in self.stuck]
-        own = self._living(_own(self.cells, question))
-        return _Dead(dead[0]) if dead else _Asked(self.session, own)
+        own = (self.stuck[n] for n, _, q in self.cells if q == question and n in self.stuck)
+        return next(own, "")
 
     def _start(self) -> None:
         self.stack.close()

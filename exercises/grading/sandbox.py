@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LEVELS = ("bwrap", "container", "none")
 NOBODY = "65534"
 INSIDE = "/grader"
+HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"  # malloc はここを読み、大きなページを使う
 IMAGE = os.environ.get("GRADING_IMAGE", "toi-kara-transformer-grader")
 MEMORY = 2 << 30
 PROCESSES = 64
@@ -75,9 +76,10 @@ def _tree(pairs: list[tuple[str, str]]) -> list[str]:
         elif os.path.isdir(name):
             command += ["--ro-bind", name, name]
     made = dict.fromkeys(d for _, target in pairs for d in _parents(target))
-    for folder in [*made, "/tmp", "/etc"]:
+    for folder in [*made, *_parents(HUGE_PAGES), "/tmp", "/etc"]:
         command += ["--perms", "0755", "--dir", folder]
-    command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    for path in ("/etc/ld.so.cache", HUGE_PAGES):
+        command += ["--ro-bind-try", path, path]
     for source, target in pairs:
         command += ["--ro-bind", source, target]
     return command

@@ -153,12 +153,11 @@ def session(read: int, write: int) -> None:
     forks = _threads() == 1
     wire.send(write, {"forks": forks})
     while True:
-        cells = wire.receive(read)
-        requests = [wire.receive(read) for _ in range(cells["requests"])]
+        cells = wire.receive(read)["cells"]
         pid = os.fork() if forks else 0
         if pid == 0:
             try:
-                _question(namespace, cells["cells"], requests, write)
+                _question(namespace, cells, read, write)
             finally:
                 if forks:
                     os._exit(0)
@@ -176,12 +175,13 @@ def _threads() -> int:
         return 0
 
 
-def _question(namespace: dict, cells: list, requests: list, write: int) -> None:
-    """一つの問い：その答えのセルをもう一度実行し、頼まれた呼び出しに順に答える。"""
+def _question(namespace: dict, cells: list, read: int, write: int) -> None:
+    """一つの問い：その答えのセルをもう一度実行し、終わりと言われるまで、呼び出しに順に答える。"""
     for name, source in cells:
         wire.send(write, {"cell": execute_one(name, source, namespace)})
-    for request in requests:
-        wire.send(write, answer(namespace, request))
+    while count := wire.receive(read)["requests"]:
+        for request in [wire.receive(read) for _ in range(count)]:
+            wire.send(write, answer(namespace, request))
 
 
 # ── 子を一つ、閉じこめて始める ──

@@ -30,11 +30,16 @@ def workers(request):
     pool.close()
 
 
+def ask(session, *probes, cells=()):
+    with session.question(cells) as question:
+        return question.calls(list(probes))
+
+
 @pytest.fixture
 def call(workers):
     def run(source, probe):
         with workers.session([["0", source]]) as session:
-            return session.calls([probe])[0]
+            return ask(session, probe)[0]
 
     return run
 
@@ -112,12 +117,14 @@ def test_questions_share_the_cells_and_nothing_else(workers):
     end = "import os\ndef g(x): os._exit(1)"
     count, leave = Probe("f", (X,)), Probe("g", (X,))
     with workers.session([["0", code], ["1", end]]) as session:
-        assert [got.value.data for got in session.calls([count, count])] == [1, 2]
-        assert [got.error for got in session.calls([count, leave, count])] == ["", "Died", "Died"]
-        assert not session.dead
-        again = session.calls([count], [["0", "n = 6"]])
+        assert [got.value.data for got in ask(session, count, count)] == [1, 2]
+        assert [got.error for got in ask(session, count, leave, count)] == ["", "Died", "Died"]
+        assert not session.dead and not session.spent
+        with session.question() as question:
+            assert [question.calls([count])[0].value.data for _ in range(2)] == [1, 2]
+        again = ask(session, count, cells=[["0", "n = 6"]])
         assert again[0].value.data == 7 and [row[0] for row in session.rerun] == ["0"]
-        assert session.calls([count])[0].value.data == 1
+        assert ask(session, count)[0].value.data == 1
         assert [row[1] for row in session.log] == ["once\n", ""]
 
 
@@ -135,7 +142,7 @@ def test_threads_that_a_cell_leaves_do_no_harm(workers, start):
     )
     with workers.session([["0", code]]) as session:
         assert not session.spent
-        for got in session.calls([Probe("f", (X,))] * 2):
+        for got in ask(session, *[Probe("f", (X,))] * 2):
             assert (got.value.data == 999).all()
         assert session.spent and not session.dead
 
@@ -144,9 +151,11 @@ def test_a_loop_in_one_question_costs_the_others_nothing(workers, monkeypatch):
     monkeypatch.setattr(callers, "CALL_SECONDS", 0.5)
     cells = [("0", "def f(x):\n    while True: pass", "a"), ("1", "def g(x): return x", "b")]
     run = core._Run(cells, workers)
-    first = run._caller("a").calls([Probe("f", (X,))] * 2)
+    assert run._dead("a") == run._dead("b") == ""
+    first = ask(run.session, *[Probe("f", (X,))] * 2)
     assert [got.error for got in first] == ["Timeout", "Timeout"]
-    assert run._caller("b").calls([Probe("g", (X,))])[0].error == ""
+    assert run._dead("b") == ""
+    assert ask(run.session, Probe("g", (X,)))[0].error == ""
     run.close()
 
 
@@ -167,13 +176,13 @@ def test_endless_answers_cost_the_limit(workers, monkeypatch):
     monkeypatch.setattr(callers, "CALL_SECONDS", 0.5)
     start = time.monotonic()
     with workers.session([["0", "def f(x):\n    while True: pass"]]) as session:
-        assert session.calls([Probe("f", (X,))])[0].error == "Timeout"
-        assert session.calls([Probe("f", (X,))])[0].error == "Timeout"
+        assert ask(session, Probe("f", (X,)))[0].error == "Timeout"
+        assert ask(session, Probe("f", (X,)))[0].error == "Timeout"
     monkeypatch.setattr(callers, "SESSION_SECONDS", 1.0)
     with workers.session(
         [["0", "while True:\n    try:\n        while True: pass\n    except: pass"]]
     ) as s:
-        assert s.calls([Probe("f", (X,))])[0].error == "Timeout"
+        assert ask(s, Probe("f", (X,)))[0].error == "Timeout"
     assert time.monotonic() - start < 10
 
 
@@ -183,9 +192,9 @@ def test_garbage_on_the_wire_only_costs_its_sender(workers):
         "    with contextlib.suppress(OSError): os.write(fd, b'\\xff' * 99)"
     )
     with workers.session([["0", loud]]) as session:
-        assert session.calls([Probe("f", (X,))])[0].error in ("Unreadable", "Died", "Timeout")
+        assert ask(session, Probe("f", (X,)))[0].error in ("Unreadable", "Died", "Timeout")
     with workers.session([["0", "def f(x): return x"]]) as session:
-        assert session.calls([Probe("f", (X,))])[0].error == ""
+        assert ask(session, Probe("f", (X,)))[0].error == ""
 
 
 def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
@@ -193,7 +202,7 @@ def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
     pool = Workers()
     code = "import os\ndef f(x): return str(dict(os.environ)) + os.getcwd()"
     with pool.session([["0", code]]) as session:
-        text = session.calls([Probe("f", (X,))])[0].value.data
+        text = ask(session, Probe("f", (X,)))[0].value.data
     pool.close()
     assert "canary" not in text and "answer-" in text
 
@@ -201,7 +210,7 @@ def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
 def test_children_do_not_stay(workers):
     code = "import subprocess\np = subprocess.Popen(['sleep', '77.7'], start_new_session=False)"
     with workers.session([["0", code + "\ndef f(x): return p.pid"]]) as session:
-        assert session.calls([Probe("f", (X,))])[0].error == ""
+        assert ask(session, Probe("f", (X,)))[0].error == ""
         assert "sleep 77.7" in processes()
     assert "sleep 77.7" not in processes()
 
@@ -224,4 +233,4 @@ def test_a_dead_pool_starts_again(workers):
     workers.process.kill()
     workers.process.wait()
     with workers.session([["0", "def f(x): return x"]]) as session:
-        assert session.calls([Probe("f", (X,))])[0].error == ""
+        assert ask(session, Probe("f", (X,)))[0].error == ""

@@ -29,8 +29,8 @@ def box():
 
 def said(box, body: str, before: str = ""):
     code = f"import os\n{before}\ndef f(x):\n" + "\n".join(f"    {b}" for b in body.split("\n"))
-    with box.session([["0", code]]) as session:
-        got = session.calls([Probe("f", (X,))])[0]
+    with box.session([["0", code]]) as session, session.question() as question:
+        got = question.calls([Probe("f", (X,))])[0]
     return got.value.data if got.value is not None else got.error
 
 
