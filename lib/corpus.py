@@ -168,8 +168,9 @@ def sample_pairs(
     絞っても log_prob は元の文法での値で、絞った後の分布の対数確率ではない。
     百万文に一つも出ない長さに絞ると ValueError。
     """
-    lengths = range(min_len or 1, (max_len or 999) + 1)
-    if n < 1 or sum(length_distribution(grammar, 999)[lengths.start : lengths.stop]) < 1e-6:
+    lengths = range(min_len or 0, (max_len or 999) + 1)
+    shares = length_distribution(grammar, 999) if min_len or max_len else [1]
+    if n < 1 or sum(shares[lengths.start : lengths.stop]) < 1e-6:
         raise ValueError(f"n は 1 以上、長さは文法が作る範囲です: {n=}, {min_len=}, {max_len=}")
     return list(islice(_stream(grammar, seed, lengths), n))
 

@@ -130,13 +130,7 @@ def _extend(live: list[Hypothesis], logits: Float[Tensor, "B V"], room: int) -> 
 
 @torch.no_grad()
 def beam_search(
-    step: Step,
-    state: State,
-    max_len: int,
-    *,
-    width: int,
-    alpha: float = 0.0,
-    trace: list | None = None,
+    step: Step, state: State, max_len: int, *, width: int, alpha=0.0, trace: list | None = None
 ) -> list[Hypothesis]:
     """ビームサーチ。一つの文（B = 1）について、候補をスコアの高い順に返す。
 

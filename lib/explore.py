@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from IPython.display import display
 from PIL import Image
 
@@ -33,17 +34,17 @@ def _draw(fig: Any, dpi: int, scale: float, colors: int) -> tuple[Image.Image, i
 
     scale: 画面の 1 ピクセルあたりに描く点の数（一辺）。大きいほど細かく、重い。
     """
-    raw = io.BytesIO()
-    fig.figure.savefig(raw, format="png", dpi=dpi * scale)
+    fig.figure.set_dpi(dpi * scale)
+    fig.figure.canvas.draw()  # savefig は同じ絵を二度描く
+    image = Image.fromarray(np.asarray(fig.figure.canvas.buffer_rgba())).convert("RGB")
     plt.close(fig.figure)
-    image = Image.open(raw).convert("RGB").quantize(colors)
-    return image, round(image.width / scale)
+    return image.quantize(colors), round(image.width / scale)
 
 
 def _encode(image: Image.Image, kind: str) -> str:
     """画像を base64 にする。ページでは webp（可逆）、ノートブックの出力と PDF では png。"""
     data = io.BytesIO()
-    image.save(data, kind, optimize=True, lossless=True, method=6)
+    image.save(data, kind, lossless=True, quality=50)  # 可逆なら、quality は縮める手間の大きさ
     return base64.b64encode(data.getvalue()).decode()
 
 
@@ -84,9 +85,11 @@ def _text(value: Any) -> str:
 
 def _static(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
     """すべてを先に描いてページに入れる。スライダーを作って動かすのは _static/explore.js。"""
-    pictures = [_encode(frame(v)[0], "webp") for v in itertools.product(*controls.values())]
-    image, width = frame([values[len(values) // 2] for values in controls.values()])
-    first = _encode(image, "webp")
+    drawn = [frame(values) for values in itertools.product(*controls.values())]
+    pictures = [_encode(image, "webp") for image, _ in drawn]
+    sizes = [len(values) for values in controls.values()]
+    start = np.ravel_multi_index([size // 2 for size in sizes], sizes)  # どの列も中央
+    (image, width), first = drawn[start], pictures[start]
     frames = list(dict.fromkeys([first, *pictures]))
     texts = [[name, [_text(v) for v in values]] for name, values in controls.items()]
     data = {"controls": texts, "index": [frames.index(p) for p in pictures], "frames": frames[1:]}

@@ -46,9 +46,9 @@ def count(sentences: Iterable[Sentence], n: int) -> Counts:
     式: eq-mle  出典: jurafsky2026speech, 3.1 節
     """
     counts: Counts = defaultdict(Counter)
-    for sentence in sentences:
-        for context, word in ngrams(sentence, n):
-            counts[context][word] += 1
+    pairs = Counter(pair for sentence in sentences for pair in ngrams(sentence, n))
+    for (context, word), times in pairs.items():
+        counts[context][word] = times
     require(counts, "文が一つ以上必要です", sentences)
     return dict(counts)
 
@@ -213,7 +213,7 @@ def kneser_ney(sentences: Sentences, n: int, discount=0.75, words: Words = None)
     counts, levels = count(sentences, n), []
     for i in range(n, 1, -1):
         levels.append(_discounted(counts, discount))
-        counts = continuations(count(sentences, i))
+        counts = continuations(counts if i == n else count(sentences, i))
     return NgramLM(n, tuple(levels), _unigram(counts, _vocabulary(sentences, words)))
 
 

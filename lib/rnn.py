@@ -9,8 +9,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lib.text import padding_mask
-
 State = tuple[Tensor, ...]
 Cell = nn.Module  # RNNCell か LSTMCell
 
@@ -77,8 +75,8 @@ def unroll(
     式: eq-unroll  出典: elman1990finding
     """
     hidden = []
-    for t in range(x.shape[1]):
-        new = cell(x[:, t], state)
+    for t, x_t in enumerate(x.unbind(1)):
+        new = cell(x_t, state)
         if mask is not None:
             read = mask[:, t, None]
             new = tuple(torch.where(read, a, b) for a, b in zip(new, state, strict=True))
@@ -122,9 +120,11 @@ class RNNLM(nn.Module):
         return self.cell.start(self.output.weight.new_zeros(batch_size, self.d_hidden))
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """<s> で始まる番号の列から、各位置の次のトークンの logits。"""
-        x = self.embedding(ids)
-        hidden, _ = unroll(self.cell, x, self.start(len(ids)), padding_mask(ids))
+        """<s> で始まる番号の列から、各位置の次のトークンの logits。
+
+        詰めものは右にあって後から読むので、マスクがなくても、前の位置の予測は変わらない。
+        """
+        hidden, _ = unroll(self.cell, self.embedding(ids), self.start(len(ids)))
         return self.output(hidden)
 
     def step(self, tokens: Int[Tensor, "B"], state: State) -> tuple[Float[Tensor, "B V"], State]:

@@ -1,6 +1,6 @@
 """系列変換: エンコーダで原文を読み、デコーダで訳文を一語ずつ出す。
 
-B バッチ  S 原文の長さ  T 訳文の長さ  V 訳文の語彙  D 隠れ状態
+B バッチ  S 原文の長さ  T 訳文の長さ  V 訳文の語彙  D 隠れ状態  M 状態と文脈（2D）
 
 attend を渡さなければ、文脈ベクトルは文全体で一本（固定）。渡せば、一歩ごとに原文を見直す。
 どちらの場合も残りの部品とパラメータは同じなので、違いは Attention だけになる。
@@ -17,6 +17,9 @@ from lib.checks import require
 from lib.rnn import make_cell, unroll, unroll_both
 from lib.text import padding_mask
 
+Source, Target = Int[Tensor, "B S"], Int[Tensor, "B T"]
+Tokens, Trace = Int[Tensor, "B"], dict | None
+Logits, Both = Float[Tensor, "*B V"], Float[Tensor, "*B M"]  # Both は [s_t; c_t]
 Encoded = tuple[Float[Tensor, "B S D"], Float[Tensor, "B D"]]  # (各位置の隠れ状態, c)
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -53,7 +56,7 @@ class Encoder(nn.Module):
         self.cell = make_cell(config.cell, config.d_emb, self.width)
         self.back = make_cell(config.cell, config.d_emb, self.width) if sides == 2 else None
 
-    def forward(self, src: Int[Tensor, "B S"]) -> Encoded:
+    def forward(self, src: Source) -> Encoded:
         """番号の列から (各位置の隠れ状態, c)。PAD は状態を変えない。"""
         x, mask = self.embedding(src), padding_mask(src)
         h = x.new_zeros(len(src), self.width)
@@ -64,15 +67,14 @@ class Encoder(nn.Module):
 
 
 class Seq2Seq(nn.Module):
-    """エンコーダとデコーダ。デコーダの一歩 step を、学習でも生成でも同じように繰り返す。
+    """エンコーダとデコーダ。デコーダの一歩 advance を、学習でも生成でも同じように繰り返す。
 
     式: eq-decoder  出典: sutskever2014sequence; cho2014learning; bahdanau2015neural
     """
 
     def __init__(self, config: Seq2SeqConfig, attend: Attend | None = None):
         super().__init__()
-        self.config, self.attend = config, attend
-        d = config.d_hidden
+        self.config, self.attend, d = config, attend, config.d_hidden
         self.encoder = Encoder(config)
         self.first = nn.Linear(d, d)  # s_0 = tanh(W c)
         self.embedding = nn.Embedding(config.tgt_vocab, config.d_emb)
@@ -80,13 +82,13 @@ class Seq2Seq(nn.Module):
         self.merge = nn.Linear(2 * d, d)  # 状態と文脈ベクトルを一つにする
         self.output = nn.Linear(d, config.tgt_vocab)
 
-    def start(self, src: Int[Tensor, "B S"]) -> dict:
+    def start(self, src: Source) -> dict:
         """原文を一度だけ読み、生成の始まりの状態を作る。"""
         hidden, c = self.encoder(src)
         s = self.cell.start(torch.tanh(self.first(c)))
         return {"s": s, "hidden": hidden, "c": c, "mask": padding_mask(src)}
 
-    def context(self, s: Float[Tensor, "B D"], state: dict, trace: dict | None) -> Tensor:
+    def context(self, s: Float[Tensor, "B D"], state: dict, trace: Trace) -> Tensor:
         """文脈ベクトル。attend がなければ、いつも同じ c。"""
         if self.attend is None:
             return state["c"]
@@ -96,10 +98,8 @@ class Seq2Seq(nn.Module):
             trace.setdefault("weights", []).append(weights[:, 0])  # (B, S)
         return context[:, 0]
 
-    def step(
-        self, tokens: Int[Tensor, "B"], state: dict, trace: dict | None = None
-    ) -> tuple[Float[Tensor, "B V"], dict]:
-        """直前のトークンから、次のトークンの logits と新しい状態。
+    def advance(self, tokens: Tokens, state: dict, trace: Trace = None) -> tuple[Both, dict]:
+        """直前のトークンを読んで一歩進む。([s_t; c_t], 新しい状態) を返す。
 
         trace には、出したトークンごとの注意の重みが順に加わる。
         """
@@ -110,17 +110,19 @@ class Seq2Seq(nn.Module):
         else:
             s = self.cell(x, s)
             context = self.context(s[0], state, trace)  # s_t で見る
-        merged = torch.tanh(self.merge(torch.cat([s[0], context], dim=-1)))
-        return self.output(merged), {**state, "s": s}
+        return torch.cat([s[0], context], dim=-1), {**state, "s": s}
+
+    def logits(self, both: Both) -> Logits:
+        """[s_t; c_t] から、次のトークンの logits。"""
+        return self.output(torch.tanh(self.merge(both)))
+
+    def step(self, tokens: Tokens, state: dict, trace: Trace = None) -> tuple[Logits, dict]:
+        """直前のトークンから、次のトークンの logits と新しい状態。"""
+        both, state = self.advance(tokens, state, trace)
+        return self.logits(both), state
 
     def forward(
-        self,
-        src: Int[Tensor, "B S"],
-        tgt: Int[Tensor, "B T"],
-        *,
-        gold: float = 1.0,
-        generator: torch.Generator | None = None,
-        trace: dict | None = None,
+        self, src: Source, tgt: Target, *, gold: float = 1.0, generator=None, trace: Trace = None
     ) -> Float[Tensor, "B T V"]:
         """<s> で始まる訳文 tgt を入れ、各位置の次のトークンの logits を返す。
 
@@ -128,12 +130,12 @@ class Seq2Seq(nn.Module):
         式: eq-teacher-forcing  出典: sutskever2014sequence
         """
         require(0 <= gold <= 1, "gold は 0 以上 1 以下の確率です", gold)
-        state, tokens, steps = self.start(src), tgt[:, 0], []
-        for t in range(tgt.shape[1]):
-            if t > 0:
-                own = steps[-1].argmax(dim=-1)
+        state, steps = self.start(src), []
+        for tokens in tgt.unbind(1):
+            if steps:
                 use_gold = torch.rand(len(tgt), generator=generator) < gold
-                tokens = torch.where(use_gold.to(tgt.device), tgt[:, t], own)
-            logits, state = self.step(tokens, state, trace)
-            steps.append(logits)
-        return torch.stack(steps, dim=1)
+                own = tokens if use_gold.all() else self.logits(steps[-1]).argmax(dim=-1)
+                tokens = torch.where(use_gold.to(tgt.device), tokens, own)
+            both, state = self.advance(tokens, state, trace)
+            steps.append(both)
+        return self.logits(torch.stack(steps, dim=1))  # 全部の歩を、一度の行列の積で

@@ -3,6 +3,7 @@
 B バッチ  T 長さ  V 語彙
 """
 
+import inspect
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Adam, Optimizer
+from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from lib.checks import require
@@ -59,12 +60,19 @@ def next_token_loss(
     )
 
 
+class Adam(torch.optim.Adam):
+    """torch の Adam。ここでは使わない torch.compile の読み込み（1 秒あまり）を省く。"""
+
+    add_param_group = inspect.unwrap(Optimizer.add_param_group)
+    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+
+
 def update(model: nn.Module, optimizer: Optimizer, loss: Float[Tensor, ""], clip: float) -> float:
     """一回の更新。勾配を求め、全体の長さを clip 以下に縮め、パラメータを動かす。損失を返す。
 
     出典: pascanu2013difficulty, 3.2 節（切り詰め）
     """
-    optimizer.zero_grad()
+    model.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimizer.step()
