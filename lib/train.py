@@ -3,7 +3,6 @@
 B バッチ  T 長さ  V 語彙
 """
 
-import inspect
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
+from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
 from lib.checks import require
@@ -60,23 +59,21 @@ def next_token_loss(
     )
 
 
-class Adam(torch.optim.Adam):
-    """torch の Adam。ここでは使わない torch.compile の読み込み（1 秒あまり）を省く。"""
-
-    add_param_group = inspect.unwrap(Optimizer.add_param_group)
-    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
-
-
 def update(model: nn.Module, optimizer: Optimizer, loss: Float[Tensor, ""], clip: float) -> float:
     """一回の更新。勾配を求め、全体の長さを clip 以下に縮め、パラメータを動かす。損失を返す。
 
     出典: pascanu2013difficulty, 3.2 節（切り詰め）
     """
-    model.zero_grad()
+    optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimizer.step()
     return loss.item()
+
+
+def progress(steps: int) -> tqdm:
+    """0 から steps - 1 まで。ノートブックでは進み具合の棒を出す。本を組むときは出さない。"""
+    return tqdm(range(steps), disable="BOOK_STATIC" in os.environ)
 
 
 def fit(
@@ -98,7 +95,7 @@ def fit(
     order = batches(len(examples), config.batch_size, torch.Generator().manual_seed(config.seed))
     losses = []
     model.train()
-    for step in tqdm(range(config.steps), disable="BOOK_STATIC" in os.environ):
+    for step in progress(config.steps):
         factor = warmup_cosine(step, config.steps, config.warmup)
         optimizer.param_groups[0]["lr"] = config.lr * factor
         loss = loss_fn(model, collate([examples[i] for i in next(order)]))
