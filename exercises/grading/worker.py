@@ -154,11 +154,13 @@ def session(read: int, write: int) -> None:
     forks = _threads() == 1
     wire.send(write, {"forks": forks})
     while True:
-        cells = wire.receive(read)["cells"]
+        message = wire.receive(read)
+        if "cells" not in message:  # 早く終わった子に、届かなかったもの
+            continue
         pid = os.fork() if forks else 0
         if pid == 0:
             try:
-                _question(namespace, cells, read, write)
+                _question(namespace, message["cells"], read, write)
             finally:
                 if forks:
                     os._exit(0)

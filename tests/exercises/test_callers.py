@@ -128,6 +128,19 @@ def test_questions_share_the_cells_and_nothing_else(workers):
         assert [row[1] for row in session.log] == ["once\n", ""]
 
 
+def test_an_answer_that_ends_later_costs_only_its_question(workers):
+    leave = "import os, threading\ndef f(x): threading.Timer(0.05, os._exit, [0]).start()"
+    late, stay = Probe("f", (X,)), Probe("g", (X,))
+    with workers.session([["0", leave], ["1", "def g(x): return x"]]) as session:
+        for more in (0, 1):
+            with session.question() as question:
+                assert question.calls([late])[0].error == ""
+                time.sleep(0.3)
+                assert [got.error for got in question.calls([stay] * more)] == ["Died"] * more
+            assert not session.dead
+        assert ask(session, stay)[0].error == ""
+
+
 @pytest.mark.parametrize(
     "start",
     [
