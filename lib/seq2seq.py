@@ -19,7 +19,7 @@ from lib.text import padding_mask
 
 Source, Target = Int[Tensor, "B S"], Int[Tensor, "B T"]
 Tokens, Trace = Int[Tensor, "B"], dict | None
-Logits, Both = Float[Tensor, "*B V"], Float[Tensor, "*B M"]  # Both は [s_t; c_t]
+Logits, Joined = Float[Tensor, "*B V"], Float[Tensor, "*B M"]  # Joined は [s_t; c_t]
 Encoded = tuple[Float[Tensor, "B S D"], Float[Tensor, "B D"]]  # (各位置の隠れ状態, c)
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -98,7 +98,7 @@ class Seq2Seq(nn.Module):
             trace.setdefault("weights", []).append(weights[:, 0])  # (B, S)
         return context[:, 0]
 
-    def advance(self, tokens: Tokens, state: dict, trace: Trace = None) -> tuple[Both, dict]:
+    def advance(self, tokens: Tokens, state: dict, trace: Trace = None) -> tuple[Joined, dict]:
         """直前のトークンを読んで一歩進む。([s_t; c_t], 新しい状態) を返す。
 
         trace には、出したトークンごとの注意の重みが順に加わる。
@@ -112,14 +112,14 @@ class Seq2Seq(nn.Module):
             context = self.context(s[0], state, trace)  # s_t で見る
         return torch.cat([s[0], context], dim=-1), {**state, "s": s}
 
-    def logits(self, both: Both) -> Logits:
+    def logits(self, joined: Joined) -> Logits:
         """[s_t; c_t] から、次のトークンの logits。"""
-        return self.output(torch.tanh(self.merge(both)))
+        return self.output(torch.tanh(self.merge(joined)))
 
     def step(self, tokens: Tokens, state: dict, trace: Trace = None) -> tuple[Logits, dict]:
         """直前のトークンから、次のトークンの logits と新しい状態。"""
-        both, state = self.advance(tokens, state, trace)
-        return self.logits(both), state
+        joined, state = self.advance(tokens, state, trace)
+        return self.logits(joined), state
 
     def forward(
         self, src: Source, tgt: Target, *, gold: float = 1.0, generator=None, trace: Trace = None
@@ -136,6 +136,6 @@ class Seq2Seq(nn.Module):
                 use_gold = torch.rand(len(tgt), generator=generator) < gold
                 own = tokens if use_gold.all() else self.logits(steps[-1]).argmax(dim=-1)
                 tokens = torch.where(use_gold.to(tgt.device), tokens, own)
-            both, state = self.advance(tokens, state, trace)
-            steps.append(both)
+            joined, state = self.advance(tokens, state, trace)
+            steps.append(joined)
         return self.logits(torch.stack(steps, dim=1))  # 全部の歩を、一度の行列の積で
