@@ -15,8 +15,6 @@ SHOTS = ROOT / "_build" / "screenshots"
 ENGLISH = "launch suggest toggle copy click copyright contents previous next search show hide link"
 PAGE_BYTES, EXPLORE_BYTES = 1_000_000, 300_000
 WIDE = "\u3041-\u30ff\u4e00-\u9fff"
-RULES = ["color-contrast", "image-alt", "label", "link-name", "button-name", "svg-img-alt"]
-RULES += ["html-has-lang", "page-has-heading-one", "heading-order", "duplicate-id-aria"]
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
 OUTPUT_LINES = 40
 
@@ -58,9 +56,9 @@ def test_page_fits_and_is_readable_in_both_themes(visit, name, width):
 
 
 def check_axe(page) -> None:
-    options = {"runOnly": {"type": "rule", "values": RULES}, "resultTypes": ["violations"]}
-    found = Axe().run(page, context="article", options=options).response["violations"]
-    assert [(v["id"], n["html"][:200]) for v in found for n in v["nodes"]] == []
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    grave = [v for v in found if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], n["html"][:200]) for v in grave for n in v["nodes"]] == []
 
 
 def check_measures(page) -> None:
