@@ -139,8 +139,11 @@ def deduplicate_scripts(app, pagename, templatename, context, doctree):
     context["script_files"][:] = seen.values()
 
 
-def resolve_auto_theme(app, exception):
-    """The theme writes data-theme="auto", which has no colours until its script has run."""
+def mend_pages(app, exception):
+    """What the theme writes: data-theme="auto" has no colours until its script has run.
+
+    What Sphinx writes: a list of references whose children are not items of a list.
+    """
     if exception or app.builder.format != "html":
         return
     system = '(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")'
@@ -152,6 +155,7 @@ def resolve_auto_theme(app, exception):
         text = page.read_text(encoding="utf-8")
         for old, new in changes:
             text = text.replace(old, new, 1)
+        text = text.replace('role="doc-biblioentry"', 'role="listitem"')
         page.write_text(text, encoding="utf-8")
 
 
@@ -165,6 +169,6 @@ def setup(app):
     app.connect("source-read", add_changes)
     app.connect("doctree-read", use_labels_as_anchors)
     app.connect("doctree-read", unlink_answers)
-    app.connect("build-finished", resolve_auto_theme)
+    app.connect("build-finished", mend_pages)
     app.connect("html-page-context", deduplicate_scripts, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
