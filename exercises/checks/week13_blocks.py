@@ -636,7 +636,7 @@ def _trainings(draw: Draw):
         loose = {"tolerance": (1e-3, 1e-4)}
         yield probe("float32", True, 0.5, 3, dtype="float32", **loose)
         for masked in (True, False):
-            label = f"最後まで学習させる（マスク{'あり' if masked else 'なし'}）"
+            label = f"多くの文を、大きな学習率で 10 回（マスク{'あり' if masked else 'なし'}）"
             yield probe(label, masked, 4.0, 10, many=11, tolerance=(1e-4, 1e-6))
 
 

@@ -120,7 +120,7 @@ class Session:
         self.read, self.write, self.dead, self.stuck = read, write, "", ""
         self.deadline = deadline
         os.set_blocking(write, False)
-        self.pid = (self._receive(START_SECONDS) or {}).get("pid", 0)
+        self._receive(START_SECONDS)  # 子が生まれた知らせ
         self._send([wire.frame({"cells": cells})])
         self.log = self._run(cells)
         forks = None if self.dead else self._receive(START_SECONDS)
