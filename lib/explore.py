@@ -73,6 +73,7 @@ def explore(draw: Callable[..., Any], *, alt: str, dpi: int = 80, **controls: Se
         raise ValueError(f"alt と、合わせて 1〜{FRAMES} 通りの値が要りますが、{got}です")
 
     def frame(values: Sequence) -> tuple[Image.Image, int]:
+        """値の組の図と、画面での幅。"""
         return _draw(draw(**dict(zip(controls, values, strict=True))), dpi, 1.4, 64)
 
     show = _static if os.environ.get("BOOK_STATIC") else _widgets
@@ -110,6 +111,7 @@ def _widgets(frame: Callable, alt: str, controls: dict[str, Sequence]) -> None:
         sliders.append(widgets.SelectionSlider(description=name, **choice))
 
     def redraw(change: Any = None) -> None:
+        """いまのスライダーの値で描き直す。"""
         image, width = frame([s.value for s in sliders])
         picture.value = _picture(_encode(image, "webp"), width, alt)
 

@@ -60,6 +60,7 @@ def draw(grammar: Grammar, rng: random.Random) -> tuple[list[str], Tree, float]:
     words, log_probs = [], []
 
     def grow(x: str) -> Tree | int:
+        """記号 x から下の木。語なら、words に足してその番号。"""
         if x not in grammar.rules:
             words.append(x)
             return len(words) - 1
@@ -83,6 +84,7 @@ def _walk(grammar: Grammar, origin: Hashable, step: Step) -> dict[Any, float]:
 
     @cache
     def read(x: str, here: Hashable) -> dict:
+        """here から記号 x を読み終えた所 → 確率。"""
         if x not in grammar.rules:
             there = step(x, here)
             return {} if there is None else {there: 1.0}
@@ -94,6 +96,7 @@ def _walk(grammar: Grammar, origin: Hashable, step: Step) -> dict[Any, float]:
 
     @cache
     def read_all(items: tuple[str, ...], here: Hashable) -> dict:
+        """here から記号の並びを読み終えた所 → 確率。"""
         if not items:
             return {here: 1.0}
         arrived = defaultdict(float)
@@ -114,6 +117,7 @@ def sentence_log_prob(grammar: Grammar, tokens: Sequence[str]) -> float:
     require(len(tokens) > 0, "確率を求める文には、一語以上が必要です", tokens)
 
     def match(word: str, i: int) -> int | None:
+        """文の i 番目が word なら、次の位置。"""
         return i + 1 if i < len(tokens) and tokens[i] == word else None
 
     prob = _walk(grammar, 0, match).get(len(tokens), 0.0)
@@ -145,6 +149,7 @@ def _expected_sum(grammar: Grammar, value: Callable[[Rule], float]) -> float:
 
     @cache
     def below(x: str) -> float:
+        """記号 x から下の値の期待値。"""
         return math.fsum(
             rule.prob * (value(rule) + sum(map(below, rule.rhs)))
             for rule in grammar.rules.get(x, ())
