@@ -40,11 +40,13 @@ serve: book ## build, then show the book at http://localhost:8000
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 test: lint unit book colab-venv ## text, code, exercises, built pages in a browser, notebooks under Colab's versions
-	@# two at a time: the graders and the browser; then the notebooks, which train
+	@# two at a time: the graders and the browser; then the notebooks, which train; what failed stands last
 	@set +e; $(BIN)/python -m pytest -q tests/exercises > _build/exercises.log 2>&1 & exercises=$$!; \
-	$(BIN)/python -m pytest -q tests/book; book=$$?; \
+	$(BIN)/python -m pytest -q tests/book 2>&1 | tee _build/browser.log; book=$$?; \
 	wait $$exercises; graders=$$?; cat _build/exercises.log; \
-	$(BIN)/python -m pytest -q tests/notebooks; exit $$((book + graders + $$?))
+	$(BIN)/python -m pytest -q tests/notebooks 2>&1 | tee _build/notebooks.log; notebooks=$$?; \
+	grep -hE '^(FAILED|ERROR) ' _build/{browser,exercises,notebooks}.log; \
+	exit $$((book + graders + notebooks))
 
 test-fast: lint ## what takes less than two minutes
 	$(BIN)/python -m pytest -q -m "not slow" tests/unit

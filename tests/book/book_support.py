@@ -60,7 +60,7 @@ class Visitor:
         page.on("console", lambda m: m.type == "error" and self.complaints.append(m.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         if options.get("java_script_enabled", True):  # otherwise the preloaded scripts "fail"
-            page.on("requestfailed", lambda r: self.complaints.append(f"failed: {r.url[:200]}"))
+            page.on("requestfailed", self.check_failure)
         page.on("request", lambda r: self.check_request(r.url, base))
         page.goto(base + address, wait_until="load")
         page.wait_for_function("!window.MathJax?.startup || MathJax.startup.promise")
@@ -70,6 +70,11 @@ class Visitor:
     def check_request(self, url: str, base: str) -> None:
         if not url.startswith((base, "data:", "blob:")):
             self.complaints.append(f"external request: {url[:200]}")
+
+    def check_failure(self, request) -> None:
+        """Not of a request that the page itself gave up, as when a link is followed meanwhile."""
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"failed: {request.url[:200]}, {request.failure}")
 
     def close(self) -> None:
         for context in self.contexts:
