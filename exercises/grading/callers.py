@@ -68,11 +68,17 @@ def outcome(probe: Probe, reply: dict) -> Outcome:
 def _changed(probe: Probe, reply: dict) -> tuple[str, ...]:
     if probe.cotangent is not None:
         return ()
+    names = (*(f"{i + 1} 番目の引数" for i in range(len(probe.args))), *probe.kwargs)
+    triples = zip(names, _marks(probe), reply["after"], strict=True)
+    return tuple(name for name, before, after in triples if before != after)
+
+
+@functools.lru_cache(maxsize=4096)
+def _marks(probe: Probe) -> list[str]:
+    """学生の側に届いたときの、引数の指紋。"""
     sent = request(probe)
-    before = dict(enumerate(sent["args"])) | sent["kwargs"]
-    after = dict(enumerate(reply["after"])) | reply["after_named"]
-    names = {k: f"{k + 1} 番目の引数" if isinstance(k, int) else k for k in before}
-    return tuple(names[k] for k in before if before[k] != after[k])
+    trees = (*sent["args"], *sent["kwargs"].values())
+    return [wire.mark(wire.restore(wire.decode(tree))) for tree in trees]
 
 
 class InProcess:
@@ -202,7 +208,7 @@ class Session:
             return Outcome(error=self.dead or "Died")
         try:
             return outcome(probe, reply)
-        except (wire.WireError, KeyError, TypeError, AttributeError):
+        except (wire.WireError, KeyError, TypeError, ValueError, AttributeError):
             return Outcome(error="Unreadable")
 
     def close(self) -> None:

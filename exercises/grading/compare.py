@@ -8,7 +8,7 @@ from exercises.grading import wire
 from exercises.grading.check import Band, Outcome, Probe
 from exercises.grading.wire import Item
 
-TOLERANCE = {"float32": (1e-4, 1e-5), "float64": (1e-7, 1e-9)}
+TOLERANCE = {"<f4": (1e-4, 1e-5), "<f8": (1e-7, 1e-9)}
 
 
 def scalar(item: Item | None) -> float | None:
@@ -23,7 +23,7 @@ def scalar(item: Item | None) -> float | None:
 def _close(want: np.ndarray, got: np.ndarray, tolerance: tuple[float, float] | None) -> np.ndarray:
     if want.dtype.kind != "f":
         return np.asarray(want == got)
-    rtol, atol = tolerance or TOLERANCE.get(want.dtype.name, (0, 0))
+    rtol, atol = tolerance or TOLERANCE.get(want.dtype.str, (0, 0))
     with np.errstate(all="ignore"):
         near = np.isfinite(want) & (np.abs(got - want) <= atol + rtol * np.abs(want))
         return near | (got == want) | ((got != got) & (want != want))
@@ -60,7 +60,7 @@ def _scalar_difference(want: float, got: Item, tolerance: Any, name: str) -> str
     value = scalar(got)
     if value is None:
         return f"{name}は一つの数（float）のはずですが、{_said(got)} が返りました"
-    tolerance = tolerance or TOLERANCE["float64"]
+    tolerance = tolerance or TOLERANCE["<f8"]
     same = bool(_close(np.float64(want), np.float64(value), tolerance))
     return "" if same else f"{name}の値が違います"
 

@@ -168,17 +168,22 @@ def diagnose(question: Question, rows: list[_Row], failing: set[int], seed: int)
         return None
     theirs = bank(question, seed)
 
-    def hits(wrong: Wrong, among: list[int]) -> int:
-        told = theirs[wrong.id]
-        return sum(alike(rows[i].probe, rows[i].want, rows[i].got, told[i]) for i in among)
+    def hits(wrong: Wrong, among: list[int], least: int = 0) -> int:
+        """同じ結果の数。least に届かないと分かれば、そこまでの数。"""
+        told, found = theirs[wrong.id], 0
+        for left, i in zip(range(len(among), 0, -1), among, strict=True):
+            if found + left < least:
+                break
+            found += alike(rows[i].probe, rows[i].want, rows[i].got, told[i])
+        return found
 
-    here = {wrong.id: hits(wrong, sorted(failing)) for wrong in question.wrong}
-    most = max(here.values())
-    if most * 2 <= len(failing):
-        return None
-    best = [wrong for wrong in question.wrong if here[wrong.id] == most]
+    most, best = len(failing) // 2 + 1, []  # 半分より多く
+    for wrong in question.wrong:
+        found = hits(wrong, sorted(failing), most)
+        best = [*best, wrong] if found == most else [wrong] if found > most else best
+        most = max(most, found)
     everywhere = list(range(len(rows)))
-    return max(best, key=lambda wrong: hits(wrong, everywhere)) if len(best) > 1 else best[0]
+    return max(best, key=lambda w: hits(w, everywhere)) if len(best) > 1 else next(iter(best), None)
 
 
 def verdict(

@@ -51,7 +51,7 @@ def _case(name: str, probe: Probe, want: Outcome | Band | None) -> dict:
         error, value = want.error, wire.restore(want.value) if want.value else None
     packed = None if value is None else selfcheck.pack(value)
     if tolerance is None:
-        tolerance = TOLERANCE["float32" if "float32" in str(packed) else "float64"]
+        tolerance = TOLERANCE["<f4" if "float32" in str(packed) else "<f8"]
     floor = (1e-6, 1e-8) if tolerance[0] else (0, 0)  # 正しい値を 8 桁に丸めてある分
     return {
         "check": name,

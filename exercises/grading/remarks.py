@@ -59,7 +59,7 @@ def ready_made(source: str, shortcuts: tuple[str, ...]) -> list[str]:
     ends = {name.split(".")[-1] for name in shortcuts}
     found: set[str] = set()
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        likely = any(end in source for end in ends)
+        likely = re.search(rf"\b({'|'.join(map(re.escape, ends))})\b", source) if ends else None
         for node in ast.walk(ast.parse(source[:MAX_SOURCE] if likely else "")):
             if isinstance(node, ast.Attribute | ast.Name):
                 end = node.attr if isinstance(node, ast.Attribute) else node.id

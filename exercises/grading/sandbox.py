@@ -30,6 +30,8 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # 大きな配列の場所を、カーネルに返さずに使い回す
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
 }
 START = (
     f"import sys; sys.path.insert(0, {INSIDE!r}); from exercises.grading import worker; worker.{{}}"

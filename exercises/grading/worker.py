@@ -82,7 +82,7 @@ def _error(raised: BaseException) -> dict:
 
 
 def answer(namespace: dict, request: dict) -> dict:
-    """関数を一度（repeat なら二度）呼び、返り値と、呼んだあとの引数を返す。"""
+    """関数を一度（repeat なら二度）呼び、返り値と、呼んだあとの引数の指紋を返す。"""
     with _given(namespace, request["given"]):
         return _answer(namespace, request)
 
@@ -126,8 +126,7 @@ def _answer(namespace: dict, request: dict) -> dict:
                 reply["again"] = wire.encode(function(*args, **kwargs))
         except BaseException as raised:
             reply = {"error": _error(raised)}
-    reply["after"] = [wire.encode(a) for a in args]
-    reply["after_named"] = {k: wire.encode(v) for k, v in kwargs.items()}
+    reply["after"] = [wire.mark(value) for value in (*args, *kwargs.values())]
     return reply
 
 

@@ -1,6 +1,7 @@
 """What crosses between the processes, and what happens when the other side misbehaves."""
 
 import json
+import math
 import subprocess
 import time
 
@@ -208,6 +209,22 @@ def test_garbage_on_the_wire_only_costs_its_sender(workers):
         assert ask(session, Probe("f", (X,)))[0].error in ("Unreadable", "Died", "Timeout")
     with workers.session([["0", "def f(x): return x"]]) as session:
         assert ask(session, Probe("f", (X,)))[0].error == ""
+
+
+@pytest.mark.parametrize("after", [[], ["x", "y"], [3], None, "x", {"0": 1}])
+def test_a_reply_of_another_shape_is_unreadable_or_says_changed(after):
+    reply = {"value": wire.encode(1.0), "after": after}
+    session = callers.Session.__new__(callers.Session)
+    got = session._outcome(Probe("f", (X,)), reply)
+    assert got.error == "Unreadable" or got.changed == ("1 番目の引数",)
+
+
+def test_marks_tell_values_types_and_shapes_apart():
+    x = torch.arange(6.0)
+    marks = [x, x.double(), x.reshape(2, 3), -x, x.numpy(), (x,), 1, True, 1.0, "1", None]
+    assert len({wire.mark(value) for value in marks}) == len(marks)
+    assert wire.mark(x.reshape(2, 3).mT) == wire.mark(x.reshape(2, 3).mT.contiguous())
+    assert wire.mark(torch.tensor([math.nan])) == wire.mark(torch.tensor([math.nan]))
 
 
 def test_nothing_of_ours_is_in_reach(workers, monkeypatch):
