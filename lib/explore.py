@@ -9,7 +9,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,13 @@ def figure(fig: Any, alt: str, *, dpi: int = 90) -> None:
     _show(image, width, alt, f'<div class="plot">{picture}</div>')
 
 
-def explore(draw: Callable[..., Any], *, alt: str, dpi: int = 80, **controls: Sequence) -> None:
+def explore(
+    draw: Callable[..., Any], *, alt: str, labels: Mapping = {}, dpi: int = 80, **controls: Sequence
+) -> None:
     """スライダーで動かせる図を表示する。draw(名前=値, …) は図（または軸）を作って返す関数。
 
-    controls: 名前=選べる値の列。始めは各列の中央の値。alt: 何が見えるかを言う文。
+    alt: 何が見えるかを言う文。controls: 名前=選べる値の列（始めは中央の値）。
+    labels: 名前 → 画面に出す名前（書かなければ名前のまま）。
     組み合わせは 60 通りまで（本では、すべてを先に描いておく）。超えれば ValueError。
     """
     combinations = list(itertools.product(*controls.values()))
@@ -77,7 +80,7 @@ def explore(draw: Callable[..., Any], *, alt: str, dpi: int = 80, **controls: Se
         return _draw(draw(**dict(zip(controls, values, strict=True))), dpi, 1.4, 64)
 
     show = _static if os.environ.get("BOOK_STATIC") else _widgets
-    show(frame, alt, controls)
+    show(frame, alt, {labels.get(name, name): values for name, values in controls.items()})
 
 
 def _text(value: Any) -> str:

@@ -92,6 +92,15 @@ def test_names_and_values_cannot_close_the_script(shown, book):
     assert data["controls"] == [["t", ["</s>", "</script>"]]]
 
 
+def test_labels_are_shown_instead_of_the_names_of_the_arguments(shown, monkeypatch):
+    for static in (True, False):
+        monkeypatch.setenv("BOOK_STATIC", "1") if static else monkeypatch.delenv("BOOK_STATIC")
+        explore(draw, alt=ALT, x=[1, 2], y=[1.0, 2.0], labels={"y": "温度"})
+    data, _ = read_page(shown[0]["text/html"])
+    assert [name for name, _ in data["controls"]] == ["x", "温度"]
+    assert [slider.description for slider in shown[1].children[1:]] == ["x", "温度"]
+
+
 def test_two_runs_give_the_same_page(shown, book):
     for _ in range(2):
         explore(draw, alt=ALT, x=[1, 2, 3])
