@@ -232,9 +232,16 @@ def _enter() -> None:
     must(libc.capset(header, (ctypes.c_uint32 * 6)()))
 
 
+def _mapped() -> int:
+    """いま取っている番地の広さ。torch（とくに CUDA 版）は、読み込むだけで数 GB を取る。"""
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+    return 0
+
+
 def _limit(isolated: bool) -> None:
     limits = [
-        (resource.RLIMIT_AS, MEMORY),
+        (resource.RLIMIT_AS, _mapped() + MEMORY),
         (resource.RLIMIT_CPU, CPU_SECONDS),
         (resource.RLIMIT_FSIZE, FILE_BYTES),
         (resource.RLIMIT_NOFILE, FILES),

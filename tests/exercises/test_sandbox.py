@@ -99,6 +99,13 @@ def test_memory_and_processes_are_limited(box):
     assert said(box, body + "except OSError:\n    return 'full'") == "full"
 
 
+def test_the_addresses_that_torch_takes_are_not_the_students(box):
+    """torch with CUDA maps more than the limit by being imported."""
+    mapped = said(box, "return int(open('/proc/self/statm').read().split()[0]) * 4096")
+    limit = said(box, "return resource.getrlimit(resource.RLIMIT_AS)[0]", "import resource")
+    assert limit - mapped > 1.9 * (1 << 30)
+
+
 def test_a_dead_zygote_costs_nobody_anything(box):
     box.start()
     box.process.kill()
