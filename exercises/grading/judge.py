@@ -177,9 +177,9 @@ def diagnose(question: Question, rows: list[_Row], failing: set[int], seed: int)
             found += alike(rows[i].probe, rows[i].want, rows[i].got, told[i])
         return found
 
-    most, best = len(failing) // 2 + 1, []  # 半分より多く
+    most, best, missed = len(failing) // 2 + 1, [], sorted(failing)  # 半分より多く
     for wrong in question.wrong:
-        found = hits(wrong, sorted(failing), most)
+        found = hits(wrong, missed, most)
         best = [*best, wrong] if found == most else [wrong] if found > most else best
         most = max(most, found)
     everywhere = list(range(len(rows)))
